@@ -1,0 +1,144 @@
+"""The built-in model: emoji and flags from a few words, 16 x 16 tokens, small enough to ship with the package.
+
+LlamaGen's blocks, with a prefix of word embeddings: the style word (`<flat>` or `<flag>`), then the words of the
+name, padded with a visible `<pad>`. Prefix positions are not rotated. The summed prefix, through one matrix, is added
+to the embedding of every input. No words at all make `<null>`, which is also the unconditional row of guidance: with
+an empty prompt guidance changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ...decoding.grid import TokenGrid
+from ..checkpoint import Checkpoint
+from ..errors import CheckpointError
+from ..image_model import ImageModel, SamplingDefaults
+from ..image_transformer import ImageTransformer, Prompt, PromptRows, check_family
+from ..rotary import grid_rotation
+from ..strict import assign
+from ..transformer import TransformerConfig
+from .blocks import read_config, transformer_names
+
+FAMILY = "built-in"
+PAD, NULL, FLAT, FLAG = "<pad>", "<null>", "<flat>", "<flag>"
+
+
+class BuiltinTransformer(ImageTransformer):
+    def __init__(
+        self,
+        config: TransformerConfig,
+        vocabulary: int,
+        words: int,
+        prefix: int,
+        rope_base: float,
+        null: int,
+        operations: Any,
+        **factory: Any,
+    ) -> None:
+        super().__init__(config, vocabulary, operations, **factory)
+        self.prefix = prefix
+        self.rope_base = rope_base
+        self.null = null  # id of the word that stands for no prompt
+        self.text_embeddings = operations.Embedding(words, config.dim, **factory)
+        # A table of one row a position, so that the host can move it as it does any other module.
+        self.text_positions = operations.Embedding(prefix, config.dim, **factory)
+        self.text_global = operations.Linear(config.dim, config.dim, bias=False, **factory)
+
+    def prompt_rows(
+        self, prompts: Sequence[Prompt], guided: bool, dtype: torch.dtype, device: torch.device
+    ) -> PromptRows:
+        check_family(prompts, FAMILY)
+        ids = torch.stack([prompt.tensors["ids"] for prompt in prompts])  # [B, T]
+        if guided:
+            nothing = torch.zeros_like(ids)
+            nothing[:, 0] = self.null
+            ids = torch.cat([ids, nothing])
+        ids = ids.to(device)
+        places = torch.arange(self.prefix, device=device)
+        x = (self.text_embeddings(ids) + self.text_positions(places)).to(dtype)  # [R, T, dim]
+        summed = (x * (ids != 0)[..., None]).sum(1, keepdim=True)
+        constant = self.text_global(summed)
+        return PromptRows(x + constant, torch.ones_like(ids, dtype=torch.bool), constant)
+
+    def rotations(self, grid: TokenGrid, prefix: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        cells = grid_rotation(grid, self.transformer.config.head_dim, self.rope_base, dtype)
+        return torch.ones(prefix, cells.shape[1], dtype=cells.dtype), cells
+
+
+class BuiltinModel(ImageModel):
+    family = FAMILY
+    tokenizer_kind = "built-in"
+
+    def __init__(self, transformer: BuiltinTransformer, side: int, words: Mapping[str, int], dtype: torch.dtype):
+        super().__init__(
+            name="the built-in model",
+            transformer=transformer,
+            dtype=dtype,
+            grids=[TokenGrid(side, side)],
+            defaults=SamplingDefaults(guidance=1.5),
+            prefix=transformer.prefix,
+        )
+        self.words = words
+
+    def encode_prompt(self, text: str) -> Prompt:
+        said = text.lower().replace(":", " ").split()
+        known = [word for word in said if word in self.words and not word.startswith("<")]
+        unknown = [word for word in said if word not in known]
+        style = FLAG if said[:1] == ["flag"] else FLAT
+        names = [style, *known] if said else [NULL]
+        kept, cut = names[: self.prefix], names[self.prefix :]
+        ids = torch.full((self.prefix,), self.words[PAD], dtype=torch.int64)
+        ids[: len(kept)] = torch.tensor([self.words[name] for name in kept])
+        notes = []
+        if not said:
+            notes.append("empty prompt: the picture is left to the model, and guidance has no effect")
+        if unknown:
+            notes.append(f"not in the built-in vocabulary, ignored: {', '.join(dict.fromkeys(unknown))}")
+        if said and not known:
+            notes.append("no word of the prompt is known to the built-in model: the picture will not match it")
+        if cut:
+            notes.append(f"the built-in model reads {self.prefix - 1} words, cut off: {', '.join(cut)}")
+        return Prompt(FAMILY, text, {"ids": ids}, tuple(notes))
+
+
+def recognises(checkpoint: Checkpoint) -> bool:
+    return "text_global.weight" in checkpoint and "words" in checkpoint.metadata
+
+
+def load(
+    checkpoint: Checkpoint,
+    *,
+    device: torch.device,
+    dtype: torch.dtype,
+    operations: Any,
+    text_encoder: str | os.PathLike[str] | None,
+) -> BuiltinModel:
+    try:
+        settings = json.loads(checkpoint.metadata["config"])
+        words = json.loads(checkpoint.metadata["words"])
+        heads, side, prefix = settings["n_heads"], settings["grid"], settings["prefix"]
+        base, eps = settings["rope_base"], settings["norm_eps"]
+        null = words[NULL]
+    except (KeyError, ValueError) as error:
+        raise CheckpointError(f"{checkpoint.description}: its metadata lacks or garbles {error}") from error
+    vocabulary, dim = checkpoint.shape("tok_embeddings.weight", 2)
+    count, _ = checkpoint.shape("text_embeddings.weight", 2)
+    config = read_config(checkpoint, dim // heads, eps)
+    network = BuiltinTransformer(
+        config, vocabulary, count, prefix, base, null, operations, device=torch.device("meta"), dtype=dtype
+    )
+    names = transformer_names(config.layers) | {
+        "text_embeddings.weight": "text_embeddings.weight",
+        "text_positions.weight": "text_positions",
+        "text_global.weight": "text_global.weight",
+    }
+    assign(network, checkpoint, names, device=device, dtype=dtype)
+    network.device = device
+    return BuiltinModel(network.eval(), side, words, dtype)

@@ -1,0 +1,76 @@
+"""What the loaders hand out: a model that takes prompts and answers for a run of decoding."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from ..decoding.grid import TokenGrid
+from .errors import GridError
+from .image_transformer import ImageTransformer, Prompt
+from .target import TransformerTarget, columns_for
+
+
+@dataclass(frozen=True)
+class SamplingDefaults:
+    """What the reference implementation samples with."""
+
+    guidance: float
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+
+
+class ImageModel(ABC):
+    """One loaded model: weights, prompts, grids and the settings it was made for."""
+
+    family: str
+    tokenizer_kind: str
+
+    def __init__(
+        self,
+        name: str,
+        transformer: ImageTransformer,
+        dtype: torch.dtype,
+        grids: Sequence[TokenGrid],
+        defaults: SamplingDefaults,
+        prefix: int,
+    ) -> None:
+        self.name = name
+        self.transformer = transformer
+        self.dtype = dtype  # of activations and cache
+        self.grids = list(grids)
+        self.defaults = defaults
+        self.prefix = prefix  # columns that a prompt takes in the cache, at most
+        self.vocabulary = transformer.vocabulary
+
+    @abstractmethod
+    def encode_prompt(self, text: str) -> Prompt:
+        """Text -> prompt; PromptError where the text cannot be taken."""
+
+    def grid(self, rows: int, cols: int) -> TokenGrid:
+        """The offered grid of that size."""
+        for grid in self.grids:
+            if (grid.rows, grid.cols) == (rows, cols):
+                return grid
+        sizes = ", ".join(f"{g.rows} x {g.cols}" for g in self.grids)
+        raise GridError(f"{self.name} does not make grids of {rows} x {cols} tokens; it makes {sizes}")
+
+    def target(self, grid: TokenGrid, guidance: float, device: torch.device | None = None) -> TransformerTarget:
+        """The model for one run of decoding, computing on `device` (default: where the weights are)."""
+        device = device or next(self.transformer.parameters()).device
+        return TransformerTarget(self.transformer, grid, guidance, self.dtype, torch.device(device))
+
+    def cache_bytes(self, prompts: int, guidance: float, slots: int) -> int:
+        """Size of the cache of a run of so many images."""
+        config = self.transformer.transformer.config
+        rows = prompts * (1 if guidance == 1 else 2)
+        columns = columns_for(self.prefix + slots)
+        return 2 * config.layers * rows * config.kv_heads * columns * config.head_dim * self.dtype.itemsize
+
+    @property
+    def weight_bytes(self) -> int:
+        return sum(p.numel() * p.element_size() for p in self.transformer.parameters())

@@ -1,0 +1,51 @@
+"""From a path to a model: the file says by its content which family it is of."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from .checkpoint import open_checkpoint
+from .errors import CheckpointError
+from .families import FAMILIES
+from .image_model import ImageModel
+
+BUILTIN_MODEL = Path(__file__).parent / "builtin" / "builtin_ar.safetensors"
+
+
+def load_image_model(
+    path: str | os.PathLike[str],
+    *,
+    device: torch.device | str,
+    dtype: torch.dtype,
+    operations: Any = torch.nn,
+    text_encoder: str | os.PathLike[str] | None = None,
+) -> ImageModel:
+    """Load an AR image model: a weight file, or a folder with weights.
+
+    `device` is where the weights lie, `dtype` what they and all activations are, `operations` the namespace that the
+    layers come from (torch.nn, or the host's comfy.ops), `text_encoder` the file or folder of the text encoder for
+    families whose checkpoint does not hold their own.
+    """
+    checkpoint = open_checkpoint(path)
+    for family in FAMILIES:
+        if family.recognises(checkpoint):
+            return family.load(
+                checkpoint,
+                device=torch.device(device),
+                dtype=dtype,
+                operations=operations,
+                text_encoder=text_encoder,
+            )
+    names = list(checkpoint.tensors)
+    found = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+    hint = ""
+    if "quantize.embedding.weight" in checkpoint or "codebook" in checkpoint:
+        hint = " This looks like an image tokenizer (VQ): load it as the tokenizer, beside a model."
+    raise CheckpointError(
+        f"{checkpoint.description} is no AR image model that this package knows (LlamaGen class-to-image or "
+        f"text-to-image, or the built-in model); it holds {found}.{hint}"
+    )
