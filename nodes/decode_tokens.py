@@ -1,0 +1,85 @@
+"""Decode Image Tokens: the grid of tokens to a picture."""
+
+from __future__ import annotations
+
+import torch
+from comfy_api.latest import io
+from torch import Tensor
+
+from . import host, sockets
+from .errors import explained
+from .values import TokenGridValue, TokenizerValue
+
+MEMORY_ADVICE = "Make fewer rows and columns, close other programs that use the GPU, or start ComfyUI with "
+"--lowvram."
+WIDE_CHANNELS = 128  # of the last layers of a VQ decoder, where its pictures are largest
+LIVE_TENSORS = 8  # of that size alive at once
+
+
+class JacobiARDecodeTokens(io.ComfyNode):
+    NAME = "Decode Image Tokens"
+
+    @classmethod
+    def define_schema(cls) -> io.Schema:
+        return io.Schema(
+            node_id="JacobiARDecodeTokens",
+            display_name=cls.NAME,
+            category="Jacobi AR/tokens",
+            description="Decodes image tokens to pixels with the image tokenizer that the model was "
+            "trained on, always in float32.",
+            inputs=[
+                sockets.Tokenizer.Input(
+                    "tokenizer",
+                    tooltip="The image tokenizer from Load AR Image Model. It must be of the kind that the "
+                    "tokens were made for.",
+                ),
+                sockets.Tokens.Input("tokens", tooltip="Image tokens from Generate Image Tokens."),
+            ],
+            outputs=[
+                io.Image.Output(
+                    display_name="image",
+                    tooltip="The pictures, one a batch entry, in ComfyUI's usual form: save, preview or "
+                    "upscale them.",
+                ),
+            ],
+        )
+
+    @classmethod
+    def execute(cls, tokenizer: TokenizerValue, tokens: TokenGridValue) -> io.NodeOutput:
+        with explained(cls.NAME, MEMORY_ADVICE):
+            check_kinds(tokenizer.tokenizer.kind, tokens.tokenizer_kind)
+            return io.NodeOutput(decode_pictures(tokenizer, tokens.tokens))
+
+
+def check_kinds(tokenizer_kind: str, tokens_kind: str) -> None:
+    if tokenizer_kind != tokens_kind:
+        raise ValueError(
+            f'these tokens were made for the image tokenizer "{tokens_kind}", but the connected one is '
+            f'"{tokenizer_kind}": the picture would be noise. Connect the tokenizer output of the Load AR '
+            "Image Model node that made them."
+        )
+
+
+def decode_pictures(
+    tokenizer: TokenizerValue,
+    tokens: Tensor,  # [B, rows, cols]
+) -> Tensor:
+    """[B, height, width, 3] float32 0..1.
+
+    One picture at a time: it bounds the memory, and a picture of a batch then equals the same picture made
+    alone.
+    """
+    pictures, rows, cols = tokens.shape
+    host.load_residents([tokenizer.resident], decode_bytes(rows * cols, tokenizer.tokenizer.factor))
+    progress = host.Progress(pictures)
+    images = []
+    for index in range(pictures):
+        host.stop_if_interrupted()
+        images.append(host.to_output(tokenizer.decode(tokens[index : index + 1])))
+        progress.update(index + 1)
+    return torch.cat(images)
+
+
+def decode_bytes(cells: int, factor: int) -> int:
+    """Memory that decoding one picture of so many tokens is likely to need."""
+    return cells * factor * factor * WIDE_CHANNELS * LIVE_TENSORS * 4

@@ -1,0 +1,53 @@
+"""Encode AR Prompt: text to what the model is conditioned on."""
+
+from __future__ import annotations
+
+from comfy_api.latest import io
+
+from . import host, sockets
+from .errors import explained
+from .values import ModelValue
+
+
+class JacobiAREncodePrompt(io.ComfyNode):
+    NAME = "Encode AR Prompt"
+
+    @classmethod
+    def define_schema(cls) -> io.Schema:
+        return io.Schema(
+            node_id="JacobiAREncodePrompt",
+            display_name=cls.NAME,
+            category="Jacobi AR/sampling",
+            description="Turns text into the prompt of this model. What the model could not use is said on "
+            "the node.",
+            inputs=[
+                sockets.Model.Input(
+                    "model",
+                    tooltip="From Load AR Image Model. A prompt fits only the kind of model that it was "
+                    "encoded for.",
+                ),
+                io.String.Input(
+                    "text",
+                    multiline=True,
+                    dynamic_prompts=True,
+                    default="red heart",
+                    tooltip="What to draw (default: red heart). Built-in model: the English name of an "
+                    "emoji, or a country after the word flag, such as: flag japan. LlamaGen c2i: a class "
+                    "number, 0 to 999. LlamaGen t2i: any sentence. Empty: no "
+                    "prompt, the model draws what it likes.",
+                ),
+            ],
+            outputs=[
+                sockets.Prompt.Output(display_name="prompt", tooltip="The encoded prompt, for Generate "
+                "Image Tokens."),
+            ],
+        )
+
+    @classmethod
+    def execute(cls, model: ModelValue, text: str) -> io.NodeOutput:
+        with explained(cls.NAME, "Unload other models, use a smaller text encoder, or start ComfyUI with "
+        "--lowvram."):
+            prompt = model.model.encode_prompt(text)
+        notes = "\n".join(prompt.notes) or "prompt encoded"
+        host.show_text(notes)
+        return io.NodeOutput(prompt, ui={"text": (notes,)})

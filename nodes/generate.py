@@ -1,0 +1,241 @@
+"""Generate Image Tokens: the loop that turns a prompt into a grid of tokens."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+
+import torch
+from comfy_api.latest import io
+from PIL import Image
+from torch import Tensor
+
+from ..decoding import Decoder, DecodeResult, SamplingSettings, decode, image_seeds
+from ..model_loaders.image_model import ImageModel
+from ..model_loaders.image_transformer import Prompt, check_family
+from . import host, sockets
+from .errors import explained
+from .previews import PreviewBudget, preview_picture, without_holes
+from .report import RunSettings, facts, progress_line, summary
+from .values import ModelValue, TokenGridValue, TokenizerValue
+
+MEMORY_ADVICE = (
+    "Lower batch_size, choose fewer rows and columns or a smaller window, or load the model in bfloat16 or "
+    "float16 (guidance 1 halves the cache too)."
+)
+PREVIEWED_PICTURES = 4  # of a batch
+LAW_COPIES = 8  # float32 tensors [B, window + 1, V] alive at once in a step
+
+
+class JacobiARGenerate(io.ComfyNode):
+    NAME = "Generate Image Tokens"
+
+    @classmethod
+    def define_schema(cls) -> io.Schema:
+        return io.Schema(
+            node_id="JacobiARGenerate",
+            display_name=cls.NAME,
+            category="Jacobi AR/sampling",
+            description="Makes the tokens of a picture with the connected decoder, shows the picture while "
+            "it grows from the top (where ComfyUI's preview method is not none), and says how many passes "
+            "of the model it took.",
+            inputs=[
+                sockets.Model.Input("model", tooltip="From Load AR Image Model."),
+                sockets.Prompt.Input("prompt", tooltip="From Encode AR Prompt, encoded with the same model."),
+                sockets.Decoder.Input(
+                    "decoder",
+                    tooltip="From one of the decoder nodes: how many tokens are tried at once, and what "
+                    "that does to the picture.",
+                ),
+                io.Int.Input(
+                    "seed",
+                    default=0,
+                    min=0,
+                    max=2**64 - 1,
+                    control_after_generate=True,
+                    tooltip="Which picture (0 to 2^64 - 1, default 0). Picture i of a batch has seed + i, "
+                    "and is the one that this seed gives alone. A seed means the same on every device.",
+                ),
+                io.Float.Input(
+                    "guidance",
+                    default=-1.0,
+                    min=-1.0,
+                    max=30.0,
+                    step=0.1,
+                    tooltip="How strongly to follow the prompt. -1 (default): the model's own usual value, "
+                    "shown after the run. 1 is off and twice as fast; 1.5 to 7.5 is common; too much gives "
+                    "harsh pictures.",
+                ),
+                io.Float.Input(
+                    "temperature",
+                    default=1.0,
+                    min=0.0,
+                    max=10.0,
+                    step=0.05,
+                    tooltip="Chance in the choice of tokens (0 to 10, default 1, as the models were "
+                    "trained). Lower is flatter and safer, 0 always takes the likeliest token.",
+                ),
+                io.Int.Input(
+                    "top_k",
+                    default=-1,
+                    min=-1,
+                    max=1_000_000,
+                    tooltip="Choose only among so many likeliest tokens. -1 (default): the model's own "
+                    "usual value, shown after the run. 0 is off. Fewer gives cleaner, plainer pictures.",
+                ),
+                io.Float.Input(
+                    "top_p",
+                    default=1.0,
+                    min=0.01,
+                    max=1.0,
+                    step=0.01,
+                    tooltip="Choose only among the likeliest tokens that together have this probability "
+                    "(0.01 to 1, default 1: off). Lower gives cleaner, plainer pictures.",
+                ),
+                io.Int.Input(
+                    "rows",
+                    default=0,
+                    min=0,
+                    max=1024,
+                    tooltip="Rows of tokens. 0 (default): what the model was made for. Other sizes only "
+                    "where the model allows them; otherwise the error names those that it does.",
+                ),
+                io.Int.Input(
+                    "columns",
+                    default=0,
+                    min=0,
+                    max=1024,
+                    tooltip="Tokens in a row. 0 (default): what the model was made for. Other sizes only "
+                    "where the model allows them; otherwise the error names those that it does.",
+                ),
+                io.Int.Input(
+                    "batch_size",
+                    default=1,
+                    min=1,
+                    max=64,
+                    tooltip="Pictures made together (1 to 64, default 1). More uses the hardware better "
+                    "and needs more memory; each picture advances at its own pace.",
+                ),
+            ],
+            outputs=[
+                sockets.Tokens.Output(
+                    display_name="tokens", tooltip="The pictures as tokens, for Decode Image Tokens."
+                ),
+                sockets.Trace.Output(
+                    display_name="trace",
+                    tooltip="How the run went: in which pass each token was fixed. For the nodes under "
+                    "analysis.",
+                ),
+            ],
+        )
+
+    @classmethod
+    def execute(
+        cls,
+        model: ModelValue,
+        prompt: Prompt,
+        decoder: Decoder,
+        seed: int,
+        guidance: float,
+        temperature: float,
+        top_k: int,
+        top_p: float,
+        rows: int,
+        columns: int,
+        batch_size: int,
+    ) -> io.NodeOutput:
+        with explained(cls.NAME, MEMORY_ADVICE):
+            check_family([prompt], model.model.family)
+            sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+            seeds = image_seeds(seed, batch_size)
+            settings = resolve(model.model, tuple(seeds), guidance, sampling, (rows, columns))
+            return generate(model, prompt, decoder, settings)
+
+
+def resolve(
+    model: ImageModel,
+    seeds: tuple[int, ...],
+    guidance: float,
+    sampling: dict[str, float],
+    shape: tuple[int, int],
+) -> RunSettings:
+    """The widgets, with the model's own values for auto: guidance and top_k below 0, rows and columns 0."""
+    usual, grid = model.defaults, model.grids[0]
+    auto = {"guidance": guidance < 0, "top-k": sampling["top_k"] < 0, "grid": not any(shape)}
+    return RunSettings(
+        grid=model.grid(shape[0] or grid.rows, shape[1] or grid.cols),
+        guidance=usual.guidance if guidance < 0 else guidance,
+        sampling=SamplingSettings(**(sampling | ({"top_k": usual.top_k} if sampling["top_k"] < 0 else {}))),
+        seeds=seeds,
+        automatic=frozenset(name for name, is_auto in auto.items() if is_auto),
+    )
+
+
+def generate(model: ModelValue, prompt: Prompt, decoder: Decoder, settings: RunSettings) -> io.NodeOutput:
+    """One run: memory, the loop, and what came of it."""
+    prompts = [prompt] * len(settings.seeds)
+    previews = LivePreviews(model.tokenizer) if host.previews_wanted() else None
+    residents = [model.loaded.resident] + ([model.tokenizer.resident] if previews else [])
+    host.load_residents(residents, run_bytes(model.model, prompts, decoder, settings))
+    started = time.perf_counter()
+    result = run(model.model, prompts, decoder, settings, model.loaded.resident.device, previews)
+    seconds = time.perf_counter() - started
+    text = summary(result.trace, decoder, settings, seconds)
+    host.show_text(text)
+    tokens = TokenGridValue(
+        tokens=result.tokens,
+        tokenizer_kind=model.model.tokenizer_kind,
+        family=model.model.family,
+        seeds=settings.seeds,
+        prompt=prompt.text,
+        decoder=decoder.describe(),
+    )
+    preview_seconds = previews.budget.spent if previews else 0.0
+    report = facts(result.trace, decoder, settings, seconds, preview_seconds)
+    return io.NodeOutput(tokens, result.trace, ui={"text": (text,), "jacobi_ar": [report]})
+
+
+def run(
+    model: ImageModel,
+    prompts: Sequence[Prompt],
+    decoder: Decoder,
+    settings: RunSettings,
+    device: torch.device,
+    previews: LivePreviews | None,
+) -> DecodeResult:
+    """The loop: one turn a forward. The cache lives no longer than this function, whatever ends it."""
+    target = model.target(settings.grid, settings.guidance, device)
+    progress = host.Progress(settings.grid.cells * len(prompts))
+    with closing(decode(target, prompts, decoder, settings.sampling, settings.seeds)) as reports:
+        for report in reports:
+            host.stop_if_interrupted()
+            fixed = sum(report.filled)
+            picture = previews.picture(report.grids) if previews else None
+            progress.update(fixed, progress_line(fixed, report.total, report.passes, len(prompts)), picture)
+    assert report.result is not None
+    return report.result
+
+
+class LivePreviews:
+    """The growing picture, as often as its time budget allows."""
+
+    def __init__(self, tokenizer: TokenizerValue) -> None:
+        self.tokenizer = tokenizer
+        self.budget = PreviewBudget()
+
+    def picture(self, grids: Callable[[], Tensor]) -> Image.Image | None:
+        """`grids()`: [B, rows, cols] int64, -1 where open; asked for only when a preview is due."""
+        if not self.budget.due():
+            return None
+        return self.budget.draw(lambda: self.draw(grids()[:PREVIEWED_PICTURES]))
+
+    def draw(self, grids: Tensor) -> Image.Image:
+        return preview_picture(self.tokenizer.decode(without_holes(grids)), grids, host.preview_side())
+
+
+def run_bytes(model: ImageModel, prompts: Sequence[Prompt], decoder: Decoder, settings: RunSettings) -> int:
+    """Memory that a run needs beside the weights: the cache, and the laws of one step."""
+    slots = decoder.schedule.cache_slots(settings.grid, 1)
+    laws = len(prompts) * (decoder.schedule.window + 1) * model.vocabulary * 4
+    return model.cache_bytes(len(prompts), settings.guidance, slots) + LAW_COPIES * laws

@@ -1,0 +1,158 @@
+"""All that this package asks of ComfyUI: folders, devices, memory, progress, interruption.
+
+No other file imports it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import comfy.model_management as memory
+import comfy.ops
+import comfy.utils
+import folder_paths
+import torch
+from comfy.cli_args import LatentPreviewMethod, args
+from comfy.model_patcher import ModelPatcher
+from comfy_execution.utils import get_executing_context
+from PIL import Image
+from server import PromptServer
+from torch import Tensor, nn
+
+MODEL_FOLDER = "ar_image"
+WIDGET_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+FLOATS = [torch.bfloat16, torch.float16, torch.float32]  # in the order of preference
+
+
+# ---- folders -----------------------------------------------------------------------------------------------
+
+
+def register_model_folder() -> None:
+    """Adds models/ar_image after what extra_model_paths.yaml may already have put under the same key."""
+    folder_paths.add_model_folder_path(MODEL_FOLDER, str(Path(folder_paths.models_dir, MODEL_FOLDER)))
+
+
+def model_roots() -> list[Path]:
+    return [Path(path) for path in folder_paths.get_folder_paths(MODEL_FOLDER)]
+
+
+def text_encoder_roots() -> list[Path]:
+    return [Path(path) for path in folder_paths.get_folder_paths("text_encoders")]
+
+
+# ---- devices and memory ------------------------------------------------------------------------------------
+
+
+class Resident:
+    """A module whose weights ComfyUI moves between its devices, whole or in part."""
+
+    def __init__(self, module: nn.Module, load_device: torch.device, offload_device: torch.device) -> None:
+        self.patcher = ModelPatcher(module, load_device=load_device, offload_device=offload_device)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the module computes, wherever its weights are just now."""
+        return self.patcher.load_device
+
+
+def transformer_devices() -> tuple[torch.device, torch.device]:
+    """(computes on, waits on)"""
+    return memory.get_torch_device(), memory.unet_offload_device()
+
+
+def tokenizer_devices() -> tuple[torch.device, torch.device]:
+    return memory.vae_device(), memory.vae_offload_device()
+
+
+def text_encoder_devices() -> tuple[torch.device, torch.device]:
+    return memory.text_encoder_device(), memory.text_encoder_offload_device()
+
+
+def load_residents(residents: Sequence[Resident], memory_required: int = 0) -> None:
+    """Brings modules to their devices and keeps `memory_required` bytes free beside them.
+
+    Called at the start of every run: another node may have pushed the modules out. ComfyUI streams the
+    weights of its own layer classes when not all fit; it leaves anything else, such as a parameter of a
+    container, where it is, so those few are brought along here.
+    """
+    memory.load_models_gpu([resident.patcher for resident in residents], memory_required=memory_required)
+    for resident in residents:
+        for module in resident.patcher.model.modules():
+            if not hasattr(module, "comfy_cast_weights"):
+                move_own_tensors(module, resident.device)
+
+
+def move_own_tensors(module: nn.Module, device: torch.device) -> None:
+    """Moves the parameters and buffers of this very module, not those of its children."""
+    for name, parameter in list(module.named_parameters(recurse=False)):
+        if parameter.device != device:
+            setattr(module, name, nn.Parameter(parameter.to(device), requires_grad=False))
+    for name, buffer in list(module.named_buffers(recurse=False)):
+        if buffer.device != device:
+            setattr(module, name, buffer.to(device))
+
+
+def choose_dtype(choice: str) -> torch.dtype:
+    """The widget's dtype; for "auto" the one that ComfyUI computes in on this device, float32 on a CPU."""
+    if choice != "auto":
+        return WIDGET_DTYPES[choice]
+    device = memory.get_torch_device()
+    weights = memory.unet_dtype(device=device, supported_dtypes=FLOATS)
+    return memory.unet_manual_cast(weights, device, supported_dtypes=FLOATS) or weights
+
+
+def operations(dtype: torch.dtype) -> Any:
+    """The namespace of layer classes whose weights ComfyUI can stream."""
+    device = memory.get_torch_device()
+    return comfy.ops.pick_operations(dtype, dtype, load_device=device, disable_fast_fp8=True)
+
+
+def to_output(images: Tensor) -> Tensor:
+    """[B, height, width, 3] float32 on the device where ComfyUI wants what nodes return."""
+    return images.to(memory.intermediate_device(), torch.float32)
+
+
+# ---- while a node runs -------------------------------------------------------------------------------------
+
+
+def stop_if_interrupted() -> None:
+    memory.throw_exception_if_processing_interrupted()
+
+
+def previews_wanted() -> bool:
+    """Whether the person asked for live previews (--preview-method, or the setting that writes to it)."""
+    return args.preview_method != LatentPreviewMethod.NoPreviews
+
+
+def preview_side() -> int:
+    return args.preview_size
+
+
+def show_text(text: str) -> None:
+    """Shows a line of text on the running node, in the browser that queued it."""
+    server, context = PromptServer.instance, get_executing_context()
+    if context is not None and server.client_id is not None and hasattr(server, "send_progress_text"):
+        server.send_progress_text(text, context.node_id, server.client_id)
+
+
+class Progress:
+    """The bar, the line of text and the preview of the running node, sent at most ten times a second."""
+
+    interval = 0.1
+
+    def __init__(self, total: int) -> None:
+        self.bar = comfy.utils.ProgressBar(total)
+        self.total = total
+        self.shown = 0.0
+
+    def update(self, value: int, text: str = "", preview: Image.Image | None = None) -> None:
+        now = time.monotonic()
+        if preview is None and value < self.total and now - self.shown < self.interval:
+            return
+        self.shown = now
+        self.bar.update_absolute(value, self.total, preview and ("JPEG", preview, max(preview.size)))
+        if text:
+            show_text(text)

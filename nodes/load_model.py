@@ -1,0 +1,189 @@
+"""Load AR Image Model: from the names in the widgets to a model and its image tokenizer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from weakref import WeakValueDictionary
+
+import torch
+from comfy_api.latest import io
+
+from ..model_loaders.errors import CheckpointError
+from ..model_loaders.image_model import ImageModel
+from ..model_loaders.load import BUILTIN_MODEL, load_image_model
+from ..model_loaders.load_tokenizer import BUILTIN_TOKENIZER, load_image_tokenizer
+from . import host, sockets
+from .errors import explained
+from .model_files import folder_choices, one_of, pick, signature, text_encoder_in, weight_choices
+from .values import LoadedModel, ModelValue, TokenizerValue
+
+BUILTIN = "built-in (emoji and flags)"
+AUTO, NONE = "auto", "none"
+DTYPES = [AUTO, *host.WIDGET_DTYPES]
+MEMORY_ADVICE = (
+    "Choose dtype bfloat16 or float16, unload other models (the Unload Models button), or start ComfyUI "
+    "with --lowvram."
+)
+
+# What is loaded now, so that a second loader node does not read the same files again. An entry lives as long
+# as someone holds it, which ComfyUI's cache of node results does.
+_models: WeakValueDictionary[tuple, LoadedModel] = WeakValueDictionary()
+_tokenizers: WeakValueDictionary[tuple, TokenizerValue] = WeakValueDictionary()
+
+
+class JacobiARLoadModel(io.ComfyNode):
+    NAME = "Load AR Image Model"
+
+    @classmethod
+    def define_schema(cls) -> io.Schema:
+        files = list(weight_choices(host.model_roots()))
+        encoders = list(folder_choices(host.text_encoder_roots()))
+        return io.Schema(
+            node_id="JacobiARLoadModel",
+            display_name=cls.NAME,
+            category="Jacobi AR/loaders",
+            description="Loads an autoregressive image model and the image tokenizer that turns its tokens "
+            "into pictures. The built-in model needs no download. Others go into models/ar_image; what a "
+            "file is shows by its content.",
+            inputs=[
+                io.Combo.Input(
+                    "model",
+                    options=[BUILTIN, *files],
+                    default=BUILTIN,
+                    tooltip="The model: the built-in one (default), or a file or folder in "
+                    "models/ar_image. Press R after adding files.",
+                ),
+                io.Combo.Input(
+                    "tokenizer",
+                    options=[AUTO, BUILTIN, *files],
+                    default=AUTO,
+                    tooltip="The image tokenizer (VQ). auto (default): the one that belongs to the model, "
+                    "looked for beside it and in models/ar_image. Choose a file where several fit.",
+                ),
+                io.Combo.Input(
+                    "text_encoder",
+                    options=[AUTO, NONE, *encoders],
+                    default=AUTO,
+                    tooltip="Only for models that read text through a separate encoder (LlamaGen t2i: "
+                    "flan-t5-xl, as a folder in models/text_encoders). auto (default): the first T5 folder "
+                    "there, if the model needs one. none: load without.",
+                ),
+                io.Combo.Input(
+                    "dtype",
+                    options=DTYPES,
+                    default=AUTO,
+                    tooltip="Precision of the model. auto (default): what ComfyUI computes in on this "
+                    "device, float32 on a CPU. float32: most faithful, twice the memory. bfloat16: half "
+                    "the memory. float16: the same, but some models overflow. The image tokenizer always "
+                    "works in float32.",
+                ),
+            ],
+            outputs=[
+                sockets.Model.Output(
+                    display_name="model", tooltip="The model, for Encode AR Prompt and Generate Image Tokens."
+                ),
+                sockets.Tokenizer.Output(
+                    display_name="tokenizer", tooltip="Its image tokenizer, for Decode Image Tokens."
+                ),
+            ],
+        )
+
+    @classmethod
+    def fingerprint_inputs(cls, model: str, tokenizer: str, text_encoder: str, dtype: str) -> str:
+        """Changes with the files, so that a replaced file is loaded anew."""
+        files = weight_choices(host.model_roots())
+        chosen = [files[name] for name in (model, tokenizer) if name in files]
+        return repr([signature(path) for path in chosen])
+
+    @classmethod
+    def execute(cls, model: str, tokenizer: str, text_encoder: str, dtype: str) -> io.NodeOutput:
+        with explained(cls.NAME, MEMORY_ADVICE):
+            one_of("dtype", dtype, DTYPES)
+            loaded = load_model(model_path(model), encoder_path(text_encoder), host.choose_dtype(dtype))
+            vq = load_tokenizer_for(loaded.model, model, tokenizer)
+            return io.NodeOutput(ModelValue(loaded, vq), vq)
+
+
+def model_path(choice: str) -> Path:
+    roots = host.model_roots()
+    return BUILTIN_MODEL if choice == BUILTIN else pick("model", choice, weight_choices(roots), roots)
+
+
+def encoder_path(choice: str) -> Path | None:
+    if choice == NONE:
+        return None
+    roots = host.text_encoder_roots()
+    folders = folder_choices(roots)
+    return text_encoder_in(folders) if choice == AUTO else pick("text_encoder", choice, folders, roots)
+
+
+def load_model(path: Path, encoder: Path | None, dtype: torch.dtype) -> LoadedModel:
+    key = (signature(path), encoder and signature(encoder), dtype)
+    loaded = _models.get(key)
+    if loaded is None:
+        device, waiting = host.transformer_devices()
+        model = load_image_model(
+            path, device=waiting, dtype=dtype, operations=host.operations(dtype), text_encoder=encoder
+        )
+        loaded = LoadedModel(model, host.Resident(model.transformer, device, waiting))
+        _models[key] = loaded
+    return loaded
+
+
+def load_tokenizer_for(model: ImageModel, model_choice: str, choice: str) -> TokenizerValue:
+    """The tokenizer of the widget, checked against the model, or for "auto" the only one that fits."""
+    roots = host.model_roots()
+    files = weight_choices(roots)
+    if choice == BUILTIN or (choice == AUTO and model_choice == BUILTIN):
+        vq = load_tokenizer(BUILTIN_TOKENIZER)
+    elif choice != AUTO:
+        vq = load_tokenizer(pick("tokenizer", choice, files, roots))
+    else:
+        return find_tokenizer(model, files[model_choice], files)
+    if vq.tokenizer.kind != model.tokenizer_kind:
+        raise ValueError(
+            f'the tokenizer "{choice}" is of the kind {vq.tokenizer.kind}, but {model.name} makes tokens '
+            f'of the kind {model.tokenizer_kind}. Choose "auto", or the tokenizer that came with the model.'
+        )
+    return vq
+
+
+def find_tokenizer(model: ImageModel, path: Path, files: dict[str, Path]) -> TokenizerValue:
+    """The one tokenizer of the model's kind: among the files beside it, else among all."""
+    others = {name: file for name, file in files.items() if file != path}
+    beside = {name: file for name, file in others.items() if file.parent == path.parent}
+    for candidates in (beside, others):
+        fitting = {name: vq for name, file in candidates.items() if (vq := fits(model, file)) is not None}
+        if len(fitting) > 1:
+            raise ValueError(
+                f"several image tokenizers fit {model.name}: {', '.join(fitting)}. Choose one in the "
+                "tokenizer widget."
+            )
+        if fitting:
+            return next(iter(fitting.values()))
+    roots = " and ".join(str(root) for root in host.model_roots())
+    raise ValueError(
+        f"no image tokenizer of the kind {model.tokenizer_kind} for {model.name} was found. Looked at "
+        f"{', '.join(others) or 'no other file'} in {roots}. Put the VQ file that came with the model there."
+    )
+
+
+def fits(model: ImageModel, file: Path) -> TokenizerValue | None:
+    try:
+        vq = load_tokenizer(file)
+    except CheckpointError:
+        return None  # some other file, such as another model
+    return vq if vq.tokenizer.kind == model.tokenizer_kind else None
+
+
+def load_tokenizer(path: Path) -> TokenizerValue:
+    key = signature(path)
+    loaded = _tokenizers.get(key)
+    if loaded is None:
+        device, waiting = host.tokenizer_devices()
+        tokenizer = load_image_tokenizer(
+            path, device=waiting, dtype=torch.float32, operations=host.operations(torch.float32)
+        )
+        loaded = TokenizerValue(tokenizer, host.Resident(tokenizer.module, device, waiting))
+        _tokenizers[key] = loaded
+    return loaded
