@@ -1,4 +1,4 @@
-"""The image tokenizer of the built-in model: a small CNN whose order of stages is written in the file's metadata."""
+"""The image tokenizer of the built-in model: a small CNN, its stages listed in the file's metadata."""
 
 from __future__ import annotations
 

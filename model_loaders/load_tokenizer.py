@@ -1,0 +1,35 @@
+"""From a file to an image tokenizer, whichever of the known kinds it holds."""
+
+from __future__ import annotations
+
+import os
+from types import ModuleType
+
+import torch
+
+from . import vqgan
+from .checkpoint import open_checkpoint
+from .errors import CheckpointError
+from .families import builtin_vq
+from .image_tokenizer import ImageTokenizer, Operations
+
+KINDS: tuple[ModuleType, ...] = (builtin_vq, vqgan)  # each has recognise(checkpoint) and load(checkpoint, …)
+
+
+def load_image_tokenizer(
+    path: str | os.PathLike[str],
+    *,
+    device: torch.device | str,
+    dtype: torch.dtype = torch.float32,
+    operations: Operations = torch.nn,
+) -> ImageTokenizer:
+    """Load the image tokenizer (VQ) in `path`. What it is goes by the names and shapes of its tensors."""
+    checkpoint = open_checkpoint(path)
+    for kind in KINDS:
+        if kind.recognise(checkpoint):
+            return kind.load(checkpoint, device=device, dtype=dtype, operations=operations)
+    names = ", ".join(list(checkpoint.tensors)[:3])
+    raise CheckpointError(
+        f"{checkpoint.description} is not an image tokenizer known here (LlamaGen's VQGAN, or the built-in one): "
+        f"its tensors begin with {names}. Choose the VQ file that belongs to the model"
+    )
