@@ -1,0 +1,83 @@
+"""The names in the loader's widgets, and when a file counts as changed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from jacobi_ar.nodes.model_files import (
+    folder_choices,
+    one_of,
+    pick,
+    signature,
+    text_encoder_in,
+    weight_choices,
+)
+
+
+def put(path: Path, text: str = "x") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_files_and_folders_are_listed_once_and_shards_never(tmp_path: Path) -> None:
+    put(tmp_path / "c2i_B_256.pt")
+    put(tmp_path / "notes.txt")
+    put(tmp_path / "llamagen" / "VQ.SAFETENSORS")
+    for name in ("config.json", "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"):
+        put(tmp_path / "big" / name)
+    put(tmp_path / ".cache" / "hidden.safetensors")
+    put(tmp_path / ".partial.safetensors")
+    assert list(weight_choices([tmp_path])) == ["big", "c2i_B_256.pt", "llamagen/VQ.SAFETENSORS"]
+    assert folder_choices([tmp_path]) == {"big": tmp_path / "big"}
+
+
+def test_a_missing_folder_is_an_empty_one_and_the_first_root_wins(tmp_path: Path) -> None:
+    first, second = put(tmp_path / "a" / "m.pt"), put(tmp_path / "b" / "m.pt")
+    assert weight_choices([tmp_path / "none", first.parent, second.parent]) == {"m.pt": first}
+
+
+def test_a_config_in_the_root_itself_makes_no_folder_choice(tmp_path: Path) -> None:
+    put(tmp_path / "config.json")
+    file = put(tmp_path / "m.safetensors")
+    assert weight_choices([tmp_path]) == {"m.safetensors": file}
+
+
+def test_an_unknown_name_says_where_it_was_looked_for_and_what_there_is(tmp_path: Path) -> None:
+    files = weight_choices([put(tmp_path / "there.pt").parent])
+    with pytest.raises(ValueError, match="there.pt") as caught:
+        pick("model", "gone.pt", files, [tmp_path])
+    assert "gone.pt" in str(caught.value) and str(tmp_path) in str(caught.value)
+
+
+def test_a_path_is_no_name(tmp_path: Path) -> None:
+    """What is typed into a combo over the API cannot reach outside the folders."""
+    secret = put(tmp_path / "secret.pt")
+    inside = put(tmp_path / "models" / "m.pt").parent
+    for name in ("../secret.pt", str(secret)):
+        with pytest.raises(ValueError, match="was not found"):
+            pick("model", name, weight_choices([inside]), [inside])
+
+
+def test_a_signature_changes_with_the_file_and_only_then(tmp_path: Path) -> None:
+    file = put(tmp_path / "m" / "a.pt")
+    before, folder_before = signature(file), signature(file.parent)
+    assert signature(file) == before
+    os.utime(file, (1, 1))
+    assert signature(file) != before and signature(file.parent) != folder_before
+
+
+def test_the_text_encoder_is_the_first_t5_folder(tmp_path: Path) -> None:
+    for name, kind in (("a-clip", "clip"), ("b-flan-t5-xl", "t5"), ("c-t5", "t5")):
+        put(tmp_path / name / "config.json", f'{{"model_type": "{kind}"}}')
+        put(tmp_path / name / "model.safetensors")
+    assert text_encoder_in(folder_choices([tmp_path])) == tmp_path / "b-flan-t5-xl"
+    assert text_encoder_in({}) is None
+
+
+def test_a_choice_that_does_not_exist_is_refused() -> None:
+    one_of("draw", "fresh", ["fresh", "shared noise"])
+    with pytest.raises(ValueError, match="fresh, shared noise"):
+        one_of("draw", "stale", ["fresh", "shared noise"])

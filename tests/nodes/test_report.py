@@ -1,0 +1,49 @@
+"""What a run says of itself."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+from jacobi_ar.decoding import SamplingSettings, TokenGrid, Trace, same_picture
+from jacobi_ar.nodes.report import RunSettings, facts, progress_line, summary
+
+GRID = TokenGrid(2, 3)
+TOP = 2**64 - 1
+
+
+def example(seeds: tuple[int, ...]) -> tuple[Trace, RunSettings]:
+    """Six tokens in three passes: one by the prefill, two, three."""
+    decoder = same_picture(window=3)
+    steps = np.broadcast_to(np.array([[1, 2, 2], [3, 3, 3]]), (len(seeds), 2, 3))
+    counts = [[0] * len(seeds), [1] * len(seeds), [2] * len(seeds)]
+    trace = Trace(decoder.describe(), decoder.promise, list(seeds), steps, counts, [3] * len(seeds))
+    settings = RunSettings(GRID, 1.5, SamplingSettings(1.0, 0, 0.9), seeds, frozenset({"guidance", "grid"}))
+    return trace, settings
+
+
+def test_the_summary_says_passes_promise_and_what_auto_meant() -> None:
+    trace, settings = example((7,))
+    text = summary(trace, same_picture(window=3), settings, 1.234)
+    for part in ("3 passes for 6 tokens", "2.0 tokens a pass", "1.23 s", "same picture", "seed 7"):
+        assert part in text
+    assert "guidance 1.5 (auto)" in text and "grid 2 x 3 (auto)" in text
+    assert "top-k off," in text and "top-p 0.9" in text
+
+
+def test_a_batch_names_the_seed_of_each_picture() -> None:
+    trace, settings = example((TOP, 0))
+    text = summary(trace, same_picture(window=3), settings, 1.0)
+    assert "batch of 2" in text and f"seeds {TOP}, 0" in text
+
+
+def test_facts_are_json_and_keep_all_bits_of_a_seed() -> None:
+    trace, settings = example((TOP, 0))
+    back = json.loads(json.dumps(facts(trace, same_picture(window=3), settings, 1.0, 0.05)))
+    assert back["passes"] == 3 and back["autoregressive_passes"] == 6 and back["passes_of"] == [3, 3]
+    assert back["tokens"] == 12 and back["batch"] == 2 and back["promise"] == "same picture"
+    assert back["seeds"] == [str(TOP), "0"] and back["automatic"] == ["grid", "guidance"]
+
+
+def test_progress_counts_tokens_of_one_picture_a_pass() -> None:
+    assert progress_line(96, 512, 12, 2) == "96/512 tokens · 12 passes · 4.0 tokens a pass"
