@@ -1,0 +1,45 @@
+"""Drafts: each a token together with the law that it was drawn from. The two never part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Drafts:
+    """Proposals for W consecutive stream positions of each lane.
+
+    `laws[l, j]` is the *declared law* of `tokens[l, j]`: given everything ever drawn at positions to the left, the token
+    is distributed by it. Exactness of the token test rests on this alone (column causality).
+    """
+
+    tokens: Tensor  # [L, W] int64
+    laws: Tensor  # [L, W, V]
+
+    @classmethod
+    def none(cls, like: Tensor) -> Drafts:
+        """No drafts for lanes whose laws look like `like` ([L, ..., V])."""
+        lanes, vocabulary = like.shape[0], like.shape[-1]
+        empty = like.new_empty(lanes, 0, vocabulary)
+        return cls(torch.empty(lanes, 0, dtype=torch.int64, device=like.device), empty)
+
+    def first(self, width: int) -> Drafts:
+        """The first `width` columns."""
+        return Drafts(self.tokens[:, :width], self.laws[:, :width])
+
+    def carry(
+        self,
+        lanes: Tensor,  # [L'] int64: which lane each lane of the next step continues
+        columns: Tensor,  # [L', W'] int64: which of this object's W columns goes where; may point past the end
+        fresh: Drafts,  # [L', W'] drafts for the columns that point past the end
+    ) -> Drafts:
+        """The next step's drafts: surviving columns moved to the front, fresh ones behind them."""
+        width = self.tokens.shape[1]
+        new = columns >= width
+        source = columns.clamp(max=width - 1)
+        tokens = torch.where(new, fresh.tokens, self.tokens[lanes[:, None], source])
+        laws = torch.where(new[..., None], fresh.laws, self.laws[lanes[:, None], source])
+        return Drafts(tokens, laws)

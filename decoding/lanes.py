@@ -1,0 +1,63 @@
+"""Lanes: runs of stream positions that are decoded left to right. Host side, numpy, one entry a lane."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .grid import TokenGrid
+
+
+@dataclass
+class Lanes:
+    """Where each lane stands. Positions below `cached` are in the cache, those below `length` are fixed.
+
+    What lies between is *pending*: known but not yet fed. `length` equals the stream's length when a lane is done;
+    it never rests on a known token (structure, kept), since those need no decision.
+    """
+
+    image: np.ndarray  # [L] int64, image of the run
+    length: np.ndarray  # [L] int64, next position to fix
+    cached: np.ndarray  # [L] int64
+
+    def __len__(self) -> int:
+        return len(self.image)
+
+    def take(self, lanes: np.ndarray) -> Lanes:
+        """These lanes only."""
+        return Lanes(self.image[lanes], self.length[lanes], self.cached[lanes])
+
+
+class Stream:
+    """The stream of one run: which positions are known beforehand, and where the cells are. [B, S] throughout."""
+
+    def __init__(
+        self,
+        grid: TokenGrid,
+        kept: np.ndarray,  # [B, cells] int64: fixed token of each cell, -1 where it is to be decoded
+    ) -> None:
+        self.grid = grid
+        structure = grid.structure()
+        self.tokens = np.tile(structure, (len(kept), 1))
+        self.tokens[:, grid.cell_positions()] = kept
+        self.known = self.tokens >= 0
+        # Cell of a position; at a structure token the cell before it.
+        self.cell_of = np.cumsum(structure < 0) - 1
+        self.position_of_cell = grid.cell_positions()
+        self._next_unknown = self._scan_unknown()
+
+    def _scan_unknown(self) -> np.ndarray:
+        length = self.known.shape[1]
+        following = np.where(self.known, length, np.arange(length)[None])
+        following = np.minimum.accumulate(following[:, ::-1], axis=1)[:, ::-1]
+        return np.concatenate([following, np.full((len(following), 1), length)], axis=1)
+
+    def next_unknown(self, image: np.ndarray, position: np.ndarray) -> np.ndarray:
+        """The first position at or after `position` that is to be decoded, the stream's length if none: [L]."""
+        return self._next_unknown[image, np.minimum(position, self.known.shape[1])]
+
+    def longest_known_run(self) -> int:
+        """Known tokens in a row at most, over all images."""
+        following = self._next_unknown[:, :-1] - np.arange(self.known.shape[1])[None]
+        return int(following.max())

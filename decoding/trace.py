@@ -1,0 +1,55 @@
+"""What a decode leaves behind: the tokens, and the history of how they came about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from torch import Tensor
+
+from .promises import Promise
+
+
+@dataclass
+class Trace:
+    """History of a run. A pass is one forward of the target model; the prefill counts as one, a guided pair as one."""
+
+    decoder: str
+    promise: Promise
+    seeds: list[int]
+    step_of: np.ndarray  # [B, rows, cols] int64: the pass that fixed each token, 0 where none has (yet) or it was given
+    accepted: list[list[int]] = field(default_factory=list)  # per pass: accepted drafts of each image, -1 where idle
+    passes_of: list[int] = field(default_factory=list)  # passes until each image's last token
+
+    @property
+    def passes(self) -> int:
+        """Forwards of the whole batch."""
+        return len(self.accepted)
+
+    @property
+    def batch(self) -> int:
+        return len(self.seeds)
+
+    @property
+    def cells(self) -> int:
+        """Tokens of one picture."""
+        return int(self.step_of[0].size)
+
+    @property
+    def autoregressive_passes(self) -> int:
+        """Passes that one token a pass needs for the same tokens: the prefill gives the first of them."""
+        return max(int(np.count_nonzero(image)) for image in self.step_of)
+
+    @property
+    def step_compression(self) -> float:
+        """Passes of step-by-step decoding over passes used, mean over the images."""
+        ratios = [np.count_nonzero(image) / passes for image, passes in zip(self.step_of, self.passes_of, strict=True)]
+        return float(np.mean(ratios))
+
+
+@dataclass(frozen=True)
+class DecodeResult:
+    """Finished token grids and how they were made."""
+
+    tokens: Tensor  # [B, rows, cols] int64 on the CPU
+    trace: Trace

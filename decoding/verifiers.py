@@ -1,0 +1,85 @@
+"""Verifiers: how many drafts stand, and which token is committed after them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from .draws import inverse_cdf, keeps, residual
+from .step import Step
+
+
+class Verdict(NamedTuple):
+    """`accepted` [L] int64 drafts stand; `emitted` [L] int64 is committed right after them."""
+
+    accepted: Tensor
+    emitted: Tensor
+
+
+class Verifier(Protocol):
+    """Decides a step. `name` keys the table of promises."""
+
+    name: str
+
+    def verify(self, step: Step) -> Verdict: ...
+
+
+@dataclass(frozen=True)
+class SharedNoiseMatch:
+    """Keep drafts that equal step-by-step decoding's own draw; commit that draw at the first difference.
+
+    Every committed token is argmax(log q + noise of its cell) with q computed on the committed prefix, so the picture
+    is AR's for any drafts at all. With no drafts this *is* AR.
+    """
+
+    name: str = "shared-noise match"
+
+    def verify(self, step: Step) -> Verdict:
+        return _first_difference(step, step.shared_noise_tokens)
+
+
+@dataclass(frozen=True)
+class GreedyMatch:
+    """Keep drafts that are the likeliest token; commit the likeliest token at the first difference (temperature 0)."""
+
+    name: str = "greedy match"
+
+    def verify(self, step: Step) -> Verdict:
+        return _first_difference(step, step.target_laws.argmax(-1))
+
+
+def _first_difference(
+    step: Step,
+    wanted: Tensor,  # [L, D + 1] int64
+) -> Verdict:
+    accepted = step.leading(step.drafts.tokens == wanted[:, :-1])
+    return Verdict(accepted, wanted.gather(1, accepted[:, None]).squeeze(1))
+
+
+@dataclass(frozen=True)
+class ExactTokenTest:
+    """SJD's test (Teng et al. 2025), speculative sampling's of Leviathan et al. 2023 and Chen et al. 2023.
+
+    Keep draft x ~ p with probability min(1, q(x) / p(x)); at the first rejection commit a draw from max(q - p, 0), after
+    the last draft a draw from q. Committed tokens follow q exactly when each draft's law is the one it was drawn from.
+
+    Example, one lane, drafts (5, 7), q/p = (2.0, 0.25), coins (0.9, 0.6): 0.9 < 2.0 keeps 5, 0.6 >= 0.25 rejects 7:
+    accepted 1, emitted ~ max(q_1 - p_1, 0).
+    """
+
+    name: str = "exact token test"
+
+    def verify(self, step: Step) -> Verdict:
+        drafts, width = step.drafts, step.width
+        coins = step.uniforms.coins[:, :width]
+        accepted = step.leading(keeps(drafts.tokens, step.target_laws[:, :width], drafts.laws, coins))
+        law = step.law_after(accepted)
+        if width:
+            lane = torch.arange(len(accepted), device=law.device)
+            at = accepted.clamp(max=width - 1)
+            rejected = (accepted < width) & step.testable[lane, at]
+            law = torch.where(rejected[:, None], residual(law, drafts.laws[lane, at]), law)
+        return Verdict(accepted, inverse_cdf(law, step.uniforms.emission))
