@@ -48,6 +48,11 @@ class JacobiAREncodePrompt(io.ComfyNode):
         with explained(cls.NAME, "Unload other models, use a smaller text encoder, or start ComfyUI with "
         "--lowvram."):
             prompt = model.model.encode_prompt(text)
-        notes = "\n".join(prompt.notes) or "prompt encoded"
+        notes = "\n".join(shortened(note) for note in prompt.notes) or "prompt encoded"
         host.show_text(notes)
         return io.NodeOutput(prompt, ui={"text": (notes,)})
+
+
+def shortened(note: str, limit: int = 300) -> str:
+    """A very long prompt makes very long notes."""
+    return note if len(note) <= limit else f"{note[:limit]} … ({len(note) - limit} characters more)"
