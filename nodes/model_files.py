@@ -57,8 +57,8 @@ def pick(field: str, choice: str, choices: dict[str, Path], roots: Iterable[Path
     listed = ", ".join(choices) if choices else "nothing"
     where = " and ".join(str(root) for root in roots) or "no folder"
     raise ValueError(
-        f'{field} "{choice}" was not found. Looked in {where} and found: {listed}. Put it there, or name its folder in '
-        "extra_model_paths.yaml; then press R to refresh and choose again."
+        f'{field} "{choice}" was not found. Looked in {where} and found: {listed}. Put it there, or name '
+        "its folder in extra_model_paths.yaml; then press R to refresh and choose again."
     )
 
 
