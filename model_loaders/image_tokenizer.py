@@ -31,7 +31,7 @@ class ImageTokenizer:
     The codebook is no part of the module: it is small, is used on the CPU, and stays in float32.
     """
 
-    kind: str
+    kind: str  # whose tokens: a model takes the tokenizer whose kind is its own `tokenizer_kind`
     codebook: Tensor  # [V, c] float32 CPU, as used: L2-normalised rows where the model says so
     factor: int  # pixels per token, each way
     module: torch.nn.Module  # a PictureNetwork
@@ -102,8 +102,8 @@ class ImageTokenizer:
             image, row, col = wrong.nonzero()[0].tolist()
             token = tokens[image, row, col].item()
             raise GridError(
-                f"{self.name}: token {token} (image {image}, row {row}, column {col}) is not in the codebook, "
-                f"which has 0..{self.vocabulary - 1}; {int(wrong.sum())} such tokens in all. "
+                f"{self.name}: token {token} (image {image}, row {row}, column {col}) is not in the "
+                f"codebook, which has 0..{self.vocabulary - 1}; {int(wrong.sum())} such tokens in all. "
                 "Were they made by another model, or are they not all filled in (-1)?"
             )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from types import ModuleType
 
 import torch
@@ -13,6 +14,7 @@ from .errors import CheckpointError
 from .families import builtin_vq
 from .image_tokenizer import ImageTokenizer, Operations
 
+BUILTIN_TOKENIZER = Path(__file__).parent / "builtin" / "builtin_vq.safetensors"
 KINDS: tuple[ModuleType, ...] = (builtin_vq, vqgan)  # each has recognise(checkpoint) and load(checkpoint, …)
 
 
@@ -30,6 +32,6 @@ def load_image_tokenizer(
             return kind.load(checkpoint, device=device, dtype=dtype, operations=operations)
     names = ", ".join(list(checkpoint.tensors)[:3])
     raise CheckpointError(
-        f"{checkpoint.description} is not an image tokenizer known here (LlamaGen's VQGAN, or the built-in one): "
+        f"{checkpoint.description} is not an image tokenizer known here (LlamaGen's VQGAN, the built-in): "
         f"its tensors begin with {names}. Choose the VQ file that belongs to the model"
     )

@@ -196,7 +196,7 @@ def load(
         left_out |= {"quant_conv.weight", "quant_conv.bias"}
     assign(module, checkpoint, device=device, dtype=dtype, ignore=left_out.__contains__)
     return ImageTokenizer(
-        kind="VQGAN",
+        kind="llamagen",
         codebook=F.normalize(checkpoint.read(CODEBOOK).float(), dim=-1),
         factor=factor,
         module=module.eval(),
