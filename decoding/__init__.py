@@ -14,8 +14,8 @@ Words of the field, each with one meaning here:
     redraft         new drafts behind the committed token; the next step tests them
     pass            one forward of the target model, the prefill included (papers: NFE)
     step compression  passes of step-by-step decoding over passes used
-Shape letters: B images, L lanes, W window, D drafts of a step, V codebook size, S stream positions, K visible slots.
-Tokens are int64; laws float32 (float64 for a float64 model) whatever the weights are.
+Shape letters: B images, L lanes, W window, D drafts of a step, V codebook size, S stream positions, K visible
+slots. Tokens are int64; laws float32 (float64 for a float64 model) whatever the weights are.
 """
 
 from .decoders import DRAWS, Decoder, autoregressive, greedy_jacobi, same_picture, sjd

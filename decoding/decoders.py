@@ -1,4 +1,5 @@
-"""Decoders: a schedule, an initialiser, a verifier and a redrafter, with the promise that they keep together."""
+"""Decoders: a schedule, an initialiser, a verifier and a redrafter, with the promise that they keep
+together."""
 
 from __future__ import annotations
 
@@ -11,12 +12,15 @@ from .redrafters import FreshDraw, GreedyDraw, MaximalCoupling, Redrafter, Share
 from .schedules import RasterWindow
 from .verifiers import ExactTokenTest, GreedyMatch, SharedNoiseMatch, Verifier
 
-DRAWS: dict[str, Redrafter] = {part.draw: part for part in (FreshDraw(), MaximalCoupling(), SharedNoiseDraw())}
+DRAWS: dict[str, Redrafter] = {
+    part.draw: part for part in (FreshDraw(), MaximalCoupling(), SharedNoiseDraw())
+}
 
 
 @dataclass(frozen=True)
 class Decoder:
-    """Four interchangeable parts. Combinations that would break a promise in silence are refused (DecodingError)."""
+    """Four interchangeable parts. Combinations that would break a promise in silence are refused
+    (DecodingError)."""
 
     name: str
     schedule: RasterWindow
@@ -33,14 +37,19 @@ class Decoder:
         if not self.schedule.drafting or self.schedule.window == 0:
             padded = f", in forwards padded to window {self.schedule.window}" if self.schedule.window else ""
             return f"{self.name}: one token a pass{padded}"
-        parts = [f"window {self.schedule.window}", f"start {self.initialiser.name}", f"draws {self.redrafter.draw}"]
+        parts = [
+            f"window {self.schedule.window}",
+            f"start {self.initialiser.name}",
+            f"draws {self.redrafter.draw}",
+        ]
         if self.schedule.fixed_shapes:
             parts.append("fixed shapes")
         return f"{self.name}: {', '.join(parts)}"
 
 
 def autoregressive(padded_window: int = 0) -> Decoder:
-    """One token a pass. With `padded_window` W > 0 each forward has the shape of a fixed-shape decoder of window W."""
+    """One token a pass. With `padded_window` W > 0 each forward has the shape of a fixed-shape decoder of
+    window W."""
     schedule = RasterWindow(padded_window, drafting=False, fixed_shapes=padded_window > 0)
     return Decoder("Autoregressive", schedule, CopyLeft(), SharedNoiseMatch(), SharedNoiseDraw())
 
@@ -51,13 +60,17 @@ def greedy_jacobi(window: int = 31) -> Decoder:
 
 
 def same_picture(window: int = 31, initialiser: str = "copy left", fixed_shapes: bool = True) -> Decoder:
-    """AR's own picture for the seed: drafts are accepted where they equal AR's draw with the cell's shared noise."""
+    """AR's own picture for the seed: drafts are accepted where they equal AR's draw with the cell's shared
+    noise."""
     schedule = _drafting(window, fixed_shapes)
-    return Decoder("Same-Picture Jacobi", schedule, _initialiser(initialiser), SharedNoiseMatch(), SharedNoiseDraw())
+    return Decoder(
+        "Same-Picture Jacobi", schedule, _initialiser(initialiser), SharedNoiseMatch(), SharedNoiseDraw()
+    )
 
 
 def sjd(window: int = 15, initialiser: str = "uniform", draw: str = "fresh") -> Decoder:
-    """Speculative Jacobi decoding (Teng et al., ICLR 2025), with any initialiser and any of the three draws."""
+    """Speculative Jacobi decoding (Teng et al., ICLR 2025), with any initialiser and any of the three
+    draws."""
     if draw not in DRAWS:
         raise DecodingError(f"unknown draw {draw!r}: choose one of {', '.join(DRAWS)}")
     return Decoder("SJD", _drafting(window), _initialiser(initialiser), ExactTokenTest(), DRAWS[draw])

@@ -12,8 +12,8 @@ from torch import Tensor
 class Drafts:
     """Proposals for W consecutive stream positions of each lane.
 
-    `laws[l, j]` is the *declared law* of `tokens[l, j]`: given everything ever drawn at positions to the left, the token
-    is distributed by it. Exactness of the token test rests on this alone (column causality).
+    `laws[l, j]` is the *declared law* of `tokens[l, j]`: given everything ever drawn at positions to the
+    left, the token is distributed by it. Exactness of the token test rests on this alone (column causality).
     """
 
     tokens: Tensor  # [L, W] int64
@@ -33,7 +33,7 @@ class Drafts:
     def carry(
         self,
         lanes: Tensor,  # [L'] int64: which lane each lane of the next step continues
-        columns: Tensor,  # [L', W'] int64: which of this object's W columns goes where; may point past the end
+        columns: Tensor,  # [L', W'] int64: which of our W columns goes where; may point past the end
         fresh: Drafts,  # [L', W'] drafts for the columns that point past the end
     ) -> Drafts:
         """The next step's drafts: surviving columns moved to the front, fresh ones behind them."""

@@ -33,7 +33,8 @@ def residual(
     target_law: Tensor,  # q [..., V]
     draft_law: Tensor,  # p [..., V]
 ) -> Tensor:
-    """max(q - p, 0), the law (not normalised) of a token whose draft was rejected; q where rounding leaves no mass.
+    """max(q - p, 0), the law (not normalised) of a token whose draft was rejected; q where rounding leaves no
+    mass.
 
     Leviathan et al. 2023, Chen et al. 2023, in this field's letters: p the draft's law, q the target's.
     """
@@ -47,7 +48,8 @@ def keeps(
     draft_law: Tensor,  # p [..., V], the law that the draft was drawn from
     coin: Tensor,  # [...] uniform on [0, 1)
 ) -> Tensor:
-    """True where the exact test keeps the draft x: probability min(1, q(x) / p(x)), written without a division."""
+    """True where the exact test keeps the draft x: probability min(1, q(x) / p(x)), written without a
+    division."""
     chosen = tokens[..., None]
     q, p = target_law.gather(-1, chosen).squeeze(-1), draft_law.gather(-1, chosen).squeeze(-1)
     return coin.to(q.dtype) * p < q

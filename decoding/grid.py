@@ -11,9 +11,10 @@ import numpy as np
 class TokenGrid:
     """`rows` x `cols` image tokens in raster order, with the family's row-end tokens between the rows.
 
-    A *cell* is a place in the grid (0 .. rows * cols - 1). A *stream position* also counts the structure tokens. The
-    stream ends at the last cell: what a family writes after it (row end, image end) has no later query, so it is
-    never fed. Tokens are input ids: 0 .. V - 1 are codebook indices, ids from V on are structure tokens.
+    A *cell* is a place in the grid (0 .. rows * cols - 1). A *stream position* also counts the structure
+    tokens. The stream ends at the last cell: what a family writes after it (row end, image end) has no later
+    query, so it is never fed. Tokens are input ids: 0 .. V - 1 are codebook indices, ids from V on are
+    structure tokens.
 
     Example: 2 x 3 cells with one row-end token (id 9) make 7 positions
         position   0   1   2   3   4   5   6
@@ -26,7 +27,9 @@ class TokenGrid:
 
     def __post_init__(self) -> None:
         if self.rows < 1 or self.cols < 1:
-            raise ValueError(f"a token grid needs at least one row and one column, got {self.rows} x {self.cols}")
+            raise ValueError(
+                f"a token grid needs at least one row and one column, got {self.rows} x {self.cols}"
+            )
 
     @property
     def cells(self) -> int:

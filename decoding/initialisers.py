@@ -17,8 +17,9 @@ from .draws import inverse_cdf
 class Frontier:
     """What an initialiser may look at: the right edge of each lane's tried positions.
 
-    `left` is the token (draft or committed) of the nearest cell before the new positions, `above` the token of the cell
-    right above each new position (that of `left` in the first row), `last_law` the last target law of the lane.
+    `left` is the token (draft or committed) of the nearest cell before the new positions, `above` the token
+    of the cell right above each new position (that of `left` in the first row), `last_law` the last target
+    law of the lane.
     """
 
     left: Tensor  # [L] int64
@@ -38,7 +39,8 @@ class Initialiser(Protocol):
 
 @dataclass(frozen=True)
 class UniformToken:
-    """Any code, each equally likely, declared as such (SJD-PAC's pads; more acceptance than a one-hot law)."""
+    """Any code, each equally likely, declared as such (SJD-PAC's pads; more acceptance than a one-hot
+    law)."""
 
     name: str = "uniform"
     draws: bool = True

@@ -13,8 +13,8 @@ from .grid import TokenGrid
 class Lanes:
     """Where each lane stands. Positions below `cached` are in the cache, those below `length` are fixed.
 
-    What lies between is *pending*: known but not yet fed. `length` equals the stream's length when a lane is done;
-    it never rests on a known token (structure, kept), since those need no decision.
+    What lies between is *pending*: known but not yet fed. `length` equals the stream's length when a lane is
+    done; it never rests on a known token (structure, kept), since those need no decision.
     """
 
     image: np.ndarray  # [L] int64, image of the run
@@ -30,7 +30,8 @@ class Lanes:
 
 
 class Stream:
-    """The stream of one run: which positions are known beforehand, and where the cells are. [B, S] throughout."""
+    """The stream of one run: which positions are known beforehand, and where the cells are. [B, S]
+    throughout."""
 
     def __init__(
         self,
@@ -54,7 +55,8 @@ class Stream:
         return np.concatenate([following, np.full((len(following), 1), length)], axis=1)
 
     def next_unknown(self, image: np.ndarray, position: np.ndarray) -> np.ndarray:
-        """The first position at or after `position` that is to be decoded, the stream's length if none: [L]."""
+        """The first position at or after `position` that is to be decoded, the stream's length if none:
+        [L]."""
         return self._next_unknown[image, np.minimum(position, self.known.shape[1])]
 
     def longest_known_run(self) -> int:

@@ -33,7 +33,8 @@ class StepReport:
         return self.cells * len(self.filled)
 
     def grids(self) -> Tensor:
-        """Tokens so far, [B, rows, cols] int64 on the CPU, -1 where none is fixed. Waits for the device: throttle it."""
+        """Tokens so far, [B, rows, cols] int64 on the CPU, -1 where none is fixed. Waits for the device:
+        throttle it."""
         return self._run.grids()
 
 
@@ -47,14 +48,17 @@ def decode(
 ) -> Iterator[StepReport]:
     """Decode one token grid a prompt; yields a StepReport after each forward, the last with the result.
 
-    prompts: what the target's `prefill` takes, one an image. seeds: 0 .. 2^64 - 1, one an image; an image depends on its own
-    seed only. kept: [B, rows, cols] int64, tokens to keep, -1 where to decode. Changes nothing but the target's cache.
+    prompts: what the target's `prefill` takes, one an image. seeds: 0 .. 2^64 - 1, one an image; an image
+        depends on its own seed only. kept: [B, rows, cols] int64, tokens to keep, -1 where to decode. Changes
+        nothing but the target's cache.
     Raises DecodingError (settings that cannot be decoded with; NonFiniteLogits while running).
     """
     if len(seeds) != len(prompts):
         raise ValueError(f"one seed an image: {len(prompts)} prompts, {len(seeds)} seeds")
     cells = target.grid.cells
-    given = np.full((len(seeds), cells), -1) if kept is None else kept.reshape(len(seeds), cells).cpu().numpy()
+    given = (
+        np.full((len(seeds), cells), -1) if kept is None else kept.reshape(len(seeds), cells).cpu().numpy()
+    )
     run = Run(target, decoder, sampling, list(seeds), given)
     logits = target.prefill(prompts, run.cache_slots)
     run.settle(logits[:, None], run.prefill_plan())
@@ -75,5 +79,3 @@ def run_to_end(reports: Iterator[StepReport]) -> DecodeResult:
     if result is None:
         raise RuntimeError("the decode ended without a result")
     return result
-
-

@@ -1,4 +1,5 @@
-"""What each combination of parts promises, and which combinations are refused. The proofs are in docs/promises.md."""
+"""What each combination of parts promises, and which combinations are refused. The proofs are in
+docs/promises.md."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ class Promise(str, Enum):
 
 
 _SENTENCES = {
-    Promise.SAME_PICTURE: "For a seed, the picture that one-token-a-pass decoding gives, up to floating-point rounding.",
-    Promise.SAME_DISTRIBUTION: "Pictures from exactly the model's own distribution; for a seed, another picture of it.",
+    Promise.SAME_PICTURE: "For a seed, one-token-a-pass decoding's picture, up to floating-point rounding.",
+    Promise.SAME_DISTRIBUTION: "Pictures from exactly the model's distribution; for a seed, another one of them.",
     Promise.APPROXIMATE: "Pictures from a distribution close to the model's, not the same.",
 }
 
@@ -41,9 +42,9 @@ def promise_of(verifier: Verifier, redrafter: Redrafter) -> Promise:
     if verifier.name == "exact token test":
         if redrafter.draw not in _HONEST_DRAWS:
             raise DecodingError(
-                f"the exact token test cannot follow {redrafter.draw!r} draws: their declared law is not the law they "
-                "were drawn from, so the pictures would be biased without notice. Choose fresh, maximal coupling or "
-                "shared noise."
+                f"the exact token test cannot follow {redrafter.draw!r} draws: their declared law is not the "
+                "law they were drawn from, so the pictures would be biased without notice. Choose fresh, maximal "
+                "coupling or shared noise."
             )
         return Promise.SAME_DISTRIBUTION
     raise DecodingError(f"no promise is known for the verifier {verifier.name!r}")

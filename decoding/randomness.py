@@ -1,9 +1,10 @@
 """Random numbers of an image: the same on every device, in every batch, for every decoder.
 
-All of them come from Philox counter generators (Salmon et al. 2011) on the CPU, keyed with all 64 bits of the image's seed.
-No global generator is read or changed. An image has two streams:
+All of them come from Philox counter generators (Salmon et al. 2011) on the CPU, keyed with all 64 bits of the
+image's seed. No global generator is read or changed. An image has two streams:
 
-* shared noise: one vector [V] a grid cell, keyed by (seed, cell) and by nothing else, so that any decoder that meets
+* shared noise: one vector [V] a grid cell, keyed by (seed, cell) and by nothing else, so that any decoder
+  that meets
   the cell, at any time, meets the same noise;
 * uniforms: one sequence that a decoder consumes step by step.
 """
@@ -32,11 +33,13 @@ def _philox(seed: int, stream: int, cell: int = 0) -> Philox:
 def exponential_noise(seed: int, cell: int, vocabulary: int) -> np.ndarray:
     """Exponential(1) variates E of one grid cell: [V] float64, finite and above 0.
 
-    `argmax(log q + G)` with Gumbel noise G and `argmax(q / E)` with E = exp(-G) pick the same token, whose law is q
-    (the Gumbel-max trick); the second form needs no logarithm of the law.
+    `argmax(log q + G)` with Gumbel noise G and `argmax(q / E)` with E = exp(-G) pick the same token, whose
+    law is q (the Gumbel-max trick); the second form needs no logarithm of the law.
     """
     raw = _philox(seed, SHARED_NOISE, cell).random_raw(vocabulary)
-    uniform = ((raw >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52  # off 0 and off 1, exactly representable
+    uniform = (
+        (raw >> np.uint64(12)).astype(np.float64) + 0.5
+    ) * 2.0**-52  # off 0 and off 1, exactly representable
     return -np.log(uniform)
 
 
@@ -52,7 +55,8 @@ class UniformStream:
 
 
 class SharedNoise:
-    """Noise rows of the cells in use, made once each and kept on the model's device until the cell is fixed."""
+    """Noise rows of the cells in use, made once each and kept on the model's device until the cell is
+    fixed."""
 
     def __init__(self, seeds: list[int], vocabulary: int, dtype: torch.dtype, device: torch.device) -> None:
         self._seeds, self._vocabulary = seeds, vocabulary
@@ -67,14 +71,18 @@ class SharedNoise:
     ) -> Tensor:
         """Exponential noise of each image's cells: [L, M, V]."""
         wanted = list(zip(images.tolist(), cells.tolist(), strict=True))
-        missing = {(image, cell): None for image, row in wanted for cell in row if cell not in self._row_of[image]}
+        missing = {
+            (image, cell): None for image, row in wanted for cell in row if cell not in self._row_of[image]
+        }
         if missing:
             self._make(list(missing))
         index = torch.tensor([[self._row_of[image][cell] for cell in row] for image, row in wanted])
         return self._rows[index.to(self._rows.device)]
 
     def _make(self, keys: list[tuple[int, int]]) -> None:
-        fresh = np.stack([exponential_noise(self._seeds[image], cell, self._vocabulary) for image, cell in keys])
+        fresh = np.stack(
+            [exponential_noise(self._seeds[image], cell, self._vocabulary) for image, cell in keys]
+        )
         lacking = len(keys) - len(self._free)
         if lacking > 0:
             size = self._rows.shape[0]

@@ -1,7 +1,8 @@
 """Redrafters: new drafts for the positions whose old drafts were rejected, or built on rejected ones.
 
-A redrafter is a law and a draw. The draw below may depend on the old draft or on shared noise; the declared law is the law
-that the draw has given everything to the left, so that the exact test stays exact (column causality).
+A redrafter is a law and a draw. The draw below may depend on the old draft or on shared noise; the declared
+law is the law that the draw has given everything to the left, so that the exact test stays exact (column
+causality).
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from typing import Protocol
 
 import torch
 
-from .draws import inverse_cdf, keeps, residual
 from .drafts import Drafts
+from .draws import inverse_cdf, keeps, residual
 from .step import Step
 
 
@@ -44,9 +45,10 @@ class FreshDraw:
 class MaximalCoupling:
     """Keep the old draft as often as its new law allows, else draw from what the old law lacked.
 
-    Coupled speculative decoding (arXiv 2510.24211), also the adaptive continuation of SJD-PAC. The result has law q, so
-    q is declared for kept and for redrawn tokens alike; a kept draft with its *old* law would bias the next test. The
-    coins are the test's own: a position's coin either tests or couples in a step, never both.
+    Coupled speculative decoding (arXiv 2510.24211), also the adaptive continuation of SJD-PAC. The result has
+    law q, so q is declared for kept and for redrawn tokens alike; a kept draft with its *old* law would bias
+    the next test. The coins are the test's own: a position's coin either tests or couples in a step, never
+    both.
     """
 
     law: str = "target"
@@ -65,7 +67,8 @@ class MaximalCoupling:
 
 @dataclass(frozen=True)
 class SharedNoiseDraw:
-    """argmax(log q + noise of the cell): the same noise at every try, so that drafts settle as their laws do."""
+    """argmax(log q + noise of the cell): the same noise at every try, so that drafts settle as their laws
+    do."""
 
     law: str = "target"
     draw: str = "shared noise"

@@ -20,7 +20,8 @@ from .trace import Trace
 
 
 class Run:
-    """One lane an image. Tokens, fixed and drafted alike, live in one buffer [B, slots]: rollback is overwriting."""
+    """One lane an image. Tokens, fixed and drafted alike, live in one buffer [B, slots]: rollback is
+    overwriting."""
 
     def __init__(
         self,
@@ -57,7 +58,8 @@ class Run:
         return bool((self.lanes.length < self.grid.length).any())
 
     def prefill_plan(self) -> StepPlan:
-        """The prefill as a step: it feeds nothing of the stream and emits the first token, where that is not given."""
+        """The prefill as a step: it feeds nothing of the stream and emits the first token, where that is not
+        given."""
         none = np.zeros(len(self.lanes), np.int64)
         return StepPlan(0, 0, np.zeros((len(self.lanes), 0), np.int64), none, none, self.lanes.length == 0, 0)
 
@@ -104,7 +106,9 @@ class Run:
         def make_noise() -> Tensor:
             return noise.at(images, self.stream.cell_of[inside])
 
-        return Step(drafts, laws, self._upload(is_draft & ~known), self._upload(known), make_noise, self._draw)
+        return Step(
+            drafts, laws, self._upload(is_draft & ~known), self._upload(known), make_noise, self._draw
+        )
 
     def _draw(self) -> Uniforms:
         w = self.window
@@ -127,7 +131,8 @@ class Run:
         plan: StepPlan,
         where: np.ndarray,  # [L, D + 1]
     ) -> None:
-        """Put the emitted token and the redrafts behind the accepted drafts; known tokens stay as they are."""
+        """Put the emitted token and the redrafts behind the accepted drafts; known tokens stay as they
+        are."""
         row = torch.arange(plan.drafts + 1, device=self.device)
         at = self._upload(self.lanes.image)[:, None], self._upload(where)
         old = self.tokens[at]
@@ -149,7 +154,9 @@ class Run:
         position = np.arange(end)[None]
         fixed = (position >= before[:, None]) & (position < after[:, None]) & ~self.stream.known[lanes.image]
         self.step_of[lanes.image] = np.where(fixed, number, self.step_of[lanes.image])
-        self.trace.step_of[:] = self.step_of[:, self.stream.position_of_cell].reshape(self.trace.step_of.shape)
+        self.trace.step_of[:] = self.step_of[:, self.stream.position_of_cell].reshape(
+            self.trace.step_of.shape
+        )
         history = np.full(self.trace.batch, -1)
         history[lanes.image] = np.where(plan.emits, accepted, -1)
         self.trace.accepted.append(history.tolist())
@@ -163,11 +170,15 @@ class Run:
         """Drafts of the next step: redrafts that still lie ahead, then new positions by the initialiser."""
         lanes, end = self.lanes, self.grid.length
         width = int(np.minimum(self.window, end - lanes.length).max())
-        shift = np.where(plan.emits, lanes.length - where[:, 0], plan.drafts + 1)  # a lane that only fed starts anew
+        shift = np.where(
+            plan.emits, lanes.length - where[:, 0], plan.drafts + 1
+        )  # a lane that only fed starts anew
         columns = shift[:, None] + np.arange(width)  # [L, W'] row of this step at each new column
         fresh = columns > plan.drafts
         ahead = lanes.length[:, None] + np.arange(width)  # may reach into scratch behind the stream
-        edge = np.minimum(lanes.length + np.maximum(plan.drafts + 1 - shift, 0), end - 1)  # first position never tried
+        edge = np.minimum(
+            lanes.length + np.maximum(plan.drafts + 1 - shift, 0), end - 1
+        )  # first position never tried
         frontier = self._frontier(step, plan, edge, np.minimum(ahead, end - 1))
         new = self.decoder.initialiser.initialise(frontier)
         every = torch.arange(len(lanes), device=self.device)

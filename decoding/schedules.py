@@ -12,8 +12,8 @@ from .errors import DecodingError
 from .grid import TokenGrid
 from .lanes import Lanes
 
-# CPU attention and GEMM kernels treat rows in blocks of up to 32; a token's logits keep their bits wherever it sits in
-# a window only if no row falls into a remainder block.
+# CPU attention and GEMM kernels treat rows in blocks of up to 32; a token's logits keep their bits wherever
+# it sits in a window only if no row falls into a remainder block.
 ROW_MULTIPLE = 32
 # Keys beyond the filled part of the cache cost time; the extent grows in steps so that few shapes occur.
 SLOT_MULTIPLE = 64
@@ -25,8 +25,8 @@ FEED_CHUNK = 256
 class StepPlan:
     """One forward: `pending` known tokens of each lane, right-aligned, then `drafts` drafts, then padding.
 
-    A lane with fewer pending tokens is padded on the left, one with fewer drafts on the right; padding writes scratch
-    slots, or slots that are overwritten before any query sees them.
+    A lane with fewer pending tokens is padded on the left, one with fewer drafts on the right; padding writes
+    scratch slots, or slots that are overwritten before any query sees them.
     """
 
     pending: int  # columns before the first draft
@@ -44,8 +44,10 @@ class RasterWindow:
 
     window: W, drafts a step. Papers' L counts the committed token too: their 16 is our 15.
     drafting: False feeds padding instead of drafts (step-by-step decoding in a decoder's shapes).
-    fixed_shapes: every forward of a run has the same shape, a multiple of 32 inputs an image; images that are done stay
-        in the batch. Then a token's logits are the same bits wherever in the window it is fed (where measured).
+    fixed_shapes: every forward of a run has the same shape, a multiple of 32 inputs an image; images that are
+        done stay
+        in the batch. Then a token's logits are the same bits wherever in the window it is fed (where
+        measured).
     """
 
     window: int
@@ -77,8 +79,12 @@ class RasterWindow:
         width = self._width(pending) if self.fixed_shapes else pending + drafts
         column = np.arange(width)[None] - (pending - fed)[:, None]
         start = np.where(done, grid.length, lanes.cached)
-        slots = np.where(column >= 0, start[:, None] + column, cache_slots + column)  # left padding: the last slots
-        extent = cache_slots if self.fixed_shapes else min(_up(int(slots.max()) + 1, SLOT_MULTIPLE), cache_slots)
+        slots = np.where(
+            column >= 0, start[:, None] + column, cache_slots + column
+        )  # left padding: the last slots
+        extent = (
+            cache_slots if self.fixed_shapes else min(_up(int(slots.max()) + 1, SLOT_MULTIPLE), cache_slots)
+        )
         return StepPlan(pending, drafts, slots, counts, fed, emits, extent)
 
     def visible(

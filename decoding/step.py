@@ -9,13 +9,14 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from .draws import noisy_argmax
 from .drafts import Drafts
+from .draws import noisy_argmax
 
 
 @dataclass(frozen=True)
 class Uniforms:
-    """One step's uniform numbers on [0, 1), float32, drawn for a full window so that no lane shifts another's stream."""
+    """One step's uniform numbers on [0, 1), float32, drawn for a full window so that no lane shifts another's
+    stream."""
 
     coins: Tensor  # [L, W]: keep or reject a draft
     redraws: Tensor  # [L, W + 1]: draw a new draft
@@ -27,8 +28,9 @@ class Uniforms:
 class Step:
     """One verification: D drafts of each lane and the D + 1 target laws that one forward gave.
 
-    Row j of `target_laws` is the law of the lane's j-th unfixed position, computed on the drafts before it; the last
-    row follows the last draft. Random numbers are made when first asked for; noise only for the rows present.
+    Row j of `target_laws` is the law of the lane's j-th unfixed position, computed on the drafts before it;
+    the last row follows the last draft. Random numbers are made when first asked for; noise only for the rows
+    present.
     """
 
     drafts: Drafts  # [L, D]
@@ -60,7 +62,8 @@ class Step:
         self,
         passed: Tensor,  # [L, D] bool
     ) -> Tensor:
-        """How many drafts from the left are accepted: [L] int64. Known tokens pass across; what is no draft stops."""
+        """How many drafts from the left are accepted: [L] int64. Known tokens pass across; what is no draft
+        stops."""
         going = (passed & self.testable) | self.known
         return going.to(torch.int64).cumprod(-1).sum(-1)
 

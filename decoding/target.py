@@ -1,7 +1,7 @@
 """The seam between decoders and models: what a decoder may ask of the target model.
 
-Shape letters of the package: `B` images, `N` inputs of one forward, `W` window (drafts), `L` lanes, `S` stream
-positions, `K` cache slots that a query may be allowed to see, `V` codebook size.
+Shape letters of the package: `B` images, `N` inputs of one forward, `W` window (drafts), `L` lanes, `S`
+stream positions, `K` cache slots that a query may be allowed to see, `V` codebook size.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from .grid import TokenGrid
 class TargetModel(Protocol):
     """An autoregressive image model with its cache, for one run.
 
-    The cache is indexed by *slot*. Slot s of an image holds stream position s; slots from `grid.length` on are
-    scratch. Feeding a slot again overwrites it, which is all that rollback needs. The prompt lives in front of
-    slot 0, is always visible, and is the target's own business, as is guidance: whoever decodes sees guided logits.
+    The cache is indexed by *slot*. Slot s of an image holds stream position s; slots from `grid.length` on
+    are scratch. Feeding a slot again overwrites it, which is all that rollback needs. The prompt lives in
+    front of slot 0, is always visible, and is the target's own business, as is guidance: whoever decodes sees
+    guided logits.
     """
 
     grid: TokenGrid
@@ -28,7 +29,8 @@ class TargetModel(Protocol):
     device: torch.device
 
     def prefill(self, prompts: Sequence[Any], slots: int) -> Tensor:
-        """Start a run of B = len(prompts) images with `slots` cache slots each; guided logits [B, V] of cell 0."""
+        """Start a run of B = len(prompts) images with `slots` cache slots each; guided logits [B, V] of cell
+        0."""
 
     def forward(
         self,
@@ -37,7 +39,8 @@ class TargetModel(Protocol):
         slots: Tensor,  # [B, N] int64 cache slots to write, distinct within an image
         visible: Tensor,  # [B, N, K] bool: which of the first K slots each query sees, its own included
     ) -> Tensor:
-        """Guided logits [B, N, V], float32 (float64 for a float64 model), of the token that follows each input."""
+        """Guided logits [B, N, V], float32 (float64 for a float64 model), of the token that follows each
+        input."""
 
     def move(self, source: Tensor, destination: Tensor) -> None:
         """Copy cache slots `source` to `destination` ([B, M] int64), for the winning branch of a tree."""

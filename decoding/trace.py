@@ -12,13 +12,18 @@ from .promises import Promise
 
 @dataclass
 class Trace:
-    """History of a run. A pass is one forward of the target model; the prefill counts as one, a guided pair as one."""
+    """History of a run. A pass is one forward of the target model; the prefill counts as one, a guided pair
+    as one."""
 
     decoder: str
     promise: Promise
     seeds: list[int]
-    step_of: np.ndarray  # [B, rows, cols] int64: the pass that fixed each token, 0 where none has (yet) or it was given
-    accepted: list[list[int]] = field(default_factory=list)  # per pass: accepted drafts of each image, -1 where idle
+    step_of: (
+        np.ndarray
+    )  # [B, rows, cols] int64: the pass that fixed each token, 0 where none has (yet) or it was given
+    accepted: list[list[int]] = field(
+        default_factory=list
+    )  # per pass: accepted drafts of each image, -1 where idle
     passes_of: list[int] = field(default_factory=list)  # passes until each image's last token
 
     @property
@@ -43,7 +48,10 @@ class Trace:
     @property
     def step_compression(self) -> float:
         """Passes of step-by-step decoding over passes used, mean over the images."""
-        ratios = [np.count_nonzero(image) / passes for image, passes in zip(self.step_of, self.passes_of, strict=True)]
+        ratios = [
+            np.count_nonzero(image) / passes
+            for image, passes in zip(self.step_of, self.passes_of, strict=True)
+        ]
         return float(np.mean(ratios))
 
 

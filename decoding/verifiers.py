@@ -31,8 +31,8 @@ class Verifier(Protocol):
 class SharedNoiseMatch:
     """Keep drafts that equal step-by-step decoding's own draw; commit that draw at the first difference.
 
-    Every committed token is argmax(log q + noise of its cell) with q computed on the committed prefix, so the picture
-    is AR's for any drafts at all. With no drafts this *is* AR.
+    Every committed token is argmax(log q + noise of its cell) with q computed on the committed prefix, so the
+    picture is AR's for any drafts at all. With no drafts this *is* AR.
     """
 
     name: str = "shared-noise match"
@@ -43,7 +43,8 @@ class SharedNoiseMatch:
 
 @dataclass(frozen=True)
 class GreedyMatch:
-    """Keep drafts that are the likeliest token; commit the likeliest token at the first difference (temperature 0)."""
+    """Keep drafts that are the likeliest token; commit the likeliest token at the first difference
+    (temperature 0)."""
 
     name: str = "greedy match"
 
@@ -63,11 +64,12 @@ def _first_difference(
 class ExactTokenTest:
     """SJD's test (Teng et al. 2025), speculative sampling's of Leviathan et al. 2023 and Chen et al. 2023.
 
-    Keep draft x ~ p with probability min(1, q(x) / p(x)); at the first rejection commit a draw from max(q - p, 0), after
-    the last draft a draw from q. Committed tokens follow q exactly when each draft's law is the one it was drawn from.
+    Keep draft x ~ p with probability min(1, q(x) / p(x)); at the first rejection commit a draw from max(q -
+    p, 0), after the last draft a draw from q. Committed tokens follow q exactly when each draft's law is the
+    one it was drawn from.
 
-    Example, one lane, drafts (5, 7), q/p = (2.0, 0.25), coins (0.9, 0.6): 0.9 < 2.0 keeps 5, 0.6 >= 0.25 rejects 7:
-    accepted 1, emitted ~ max(q_1 - p_1, 0).
+    Example, one lane, drafts (5, 7), q/p = (2.0, 0.25), coins (0.9, 0.6): 0.9 < 2.0 keeps 5, 0.6 >= 0.25
+    rejects 7: accepted 1, emitted ~ max(q_1 - p_1, 0).
     """
 
     name: str = "exact token test"

@@ -1,9 +1,9 @@
 """Note [Seeded law tests]
 
-An exact decoder is run on a toy model whose joint law of all tokens is written out, and the counts of whole pictures are
-compared with that law by Pearson's chi-square. Seeds are fixed, so a test passes always or never; over the choice of a
-seed a correct decoder fails with probability 1e-4. A broken variant must fail at 1e-6, else the test has no teeth.
-Joint, because marginals hide a wrong draft law.
+An exact decoder is run on a toy model whose joint law of all tokens is written out, and the counts of whole
+pictures are compared with that law by Pearson's chi-square. Seeds are fixed, so a test passes always or
+never; over the choice of a seed a correct decoder fails with probability 1e-4. A broken variant must fail at
+1e-6, else the test has no teeth. Joint, because marginals hide a wrong draft law.
 """
 
 from __future__ import annotations

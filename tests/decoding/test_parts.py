@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-
 from jacobi_ar.decoding import (
     Decoder,
     DecodingError,
@@ -42,7 +41,10 @@ LOGITS = torch.tensor([0.5, 0.4, 0.3, 0.2]).log()
         (SamplingSettings(top_k=9), [5 / 14, 4 / 14, 3 / 14, 2 / 14]),
         (SamplingSettings(top_p=0.36), [5 / 9, 4 / 9, 0, 0]),  # the token that crosses p stays
         (SamplingSettings(top_p=0.35), [1, 0, 0, 0]),
-        (SamplingSettings(top_k=3, top_p=0.76), [5 / 12, 4 / 12, 3 / 12, 0]),  # p counts within the k: 9/12 < 0.76
+        (
+            SamplingSettings(top_k=3, top_p=0.76),
+            [5 / 12, 4 / 12, 3 / 12, 0],
+        ),  # p counts within the k: 9/12 < 0.76
         (SamplingSettings(top_k=3, top_p=0.74), [5 / 9, 4 / 9, 0, 0]),
         (SamplingSettings(temperature=0.0), [1, 0, 0, 0]),
     ],
@@ -58,7 +60,10 @@ def test_ties_at_a_cutoff_stay() -> None:
     assert (law > 0).tolist() == [True, True, True, False]
 
 
-@pytest.mark.parametrize("bad", [{"temperature": -1.0}, {"top_k": -1}, {"top_p": 0.0}, {"top_p": 1.1}, {"temperature": float("nan")}])
+@pytest.mark.parametrize(
+    "bad",
+    [{"temperature": -1.0}, {"top_k": -1}, {"top_p": 0.0}, {"top_p": 1.1}, {"temperature": float("nan")}],
+)
 def test_settings_out_of_range_are_refused(bad: dict[str, float]) -> None:
     with pytest.raises(DecodingError, match=next(iter(bad))):
         SamplingSettings(**bad)  # type: ignore[arg-type]
@@ -88,7 +93,11 @@ def test_residual_falls_back_to_the_target_where_nothing_is_left() -> None:
 
 
 def test_noise_is_finite_positive_and_keyed_by_seed_and_cell_alone() -> None:
-    rows = {(seed, cell): exponential_noise(seed, cell, 4096) for seed in (0, 1, 2**32, 2**63, 2**64 - 1) for cell in (0, 1)}
+    rows = {
+        (seed, cell): exponential_noise(seed, cell, 4096)
+        for seed in (0, 1, 2**32, 2**63, 2**64 - 1)
+        for cell in (0, 1)
+    }
     for row in rows.values():
         assert np.isfinite(row).all() and (row > 0).all()
         assert abs(row.mean() - 1) < 0.08
@@ -119,7 +128,9 @@ def test_stream_and_cells_of_a_grid_with_row_ends() -> None:
 
 
 def test_promises() -> None:
-    assert autoregressive().promise is greedy_jacobi().promise is same_picture().promise is Promise.SAME_PICTURE
+    assert (
+        autoregressive().promise is greedy_jacobi().promise is same_picture().promise is Promise.SAME_PICTURE
+    )
     assert sjd().promise is Promise.SAME_DISTRIBUTION
     with pytest.raises(DecodingError, match="biased"):
         part = sjd()
@@ -127,7 +138,14 @@ def test_promises() -> None:
 
 
 @pytest.mark.parametrize(
-    "build", [lambda: sjd(0), lambda: sjd(5000), lambda: sjd(4, "magic"), lambda: sjd(4, "uniform", "magic"), lambda: autoregressive(-1)]
+    "build",
+    [
+        lambda: sjd(0),
+        lambda: sjd(5000),
+        lambda: sjd(4, "magic"),
+        lambda: sjd(4, "uniform", "magic"),
+        lambda: autoregressive(-1),
+    ],
 )
 def test_decoder_values_out_of_range_are_refused(build) -> None:  # noqa: ANN001
     with pytest.raises(DecodingError):

@@ -1,4 +1,5 @@
-"""Same distribution: SJD with every initialiser and every draw has the model's joint law; broken variants do not.
+"""Same distribution: SJD with every initialiser and every draw has the model's joint law; broken variants do
+not.
 
 See Note [Seeded law tests] in chi_square.py.
 """
@@ -10,7 +11,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 import torch
-
 from jacobi_ar.decoding import (
     DRAWS,
     INITIALISERS,
@@ -39,7 +39,9 @@ LINED = TokenGrid(2, 2, row_end=(3,))  # one structure token between the rows
 SETTINGS = SamplingSettings()
 
 
-def law_p(decoder: Decoder, images: int, batch: int, grid: TokenGrid = PLAIN, sampling: SamplingSettings = SETTINGS) -> float:
+def law_p(
+    decoder: Decoder, images: int, batch: int, grid: TokenGrid = PLAIN, sampling: SamplingSettings = SETTINGS
+) -> float:
     """p-value of `images` pictures made in batches of `batch`, one seed each."""
     target = ToyTarget(grid, vocabulary=3)
     counts = np.zeros(3**grid.cells)
@@ -67,7 +69,9 @@ def test_sjd_has_the_joint_law_across_structure_tokens(draw: str) -> None:
     assert law_p(sjd(3, "copy above", draw), 9_000, 3_000, LINED) > PASSES_ABOVE
 
 
-@pytest.mark.parametrize("sampling", [SamplingSettings(0.7), SamplingSettings(top_k=2), SamplingSettings(1.3, 0, 0.8)])
+@pytest.mark.parametrize(
+    "sampling", [SamplingSettings(0.7), SamplingSettings(top_k=2), SamplingSettings(1.3, 0, 0.8)]
+)
 def test_sjd_has_the_joint_law_under_the_sampling_chain(sampling: SamplingSettings) -> None:
     assert law_p(sjd(4, "uniform", "maximal coupling"), 9_000, 3_000, sampling=sampling) > PASSES_ABOVE
 
@@ -87,7 +91,9 @@ class KeptDraftsWithTheirOldLaw(MaximalCoupling):
     def redraft(self, step: Step) -> Drafts:
         redrafts, width = super().redraft(step), step.width
         old = step.drafts
-        kept = step.testable & keeps(old.tokens, step.target_laws[:, :width], old.laws, step.uniforms.coins[:, :width])
+        kept = step.testable & keeps(
+            old.tokens, step.target_laws[:, :width], old.laws, step.uniforms.coins[:, :width]
+        )
         laws = redrafts.laws.clone()
         laws[:, :width] = torch.where(kept[..., None], old.laws, laws[:, :width])
         return Drafts(redrafts.tokens, laws)

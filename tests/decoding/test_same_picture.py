@@ -1,4 +1,5 @@
-"""Same picture: matching decoders give step-by-step decoding's tokens, whatever the window, the batch and the drafts."""
+"""Same picture: matching decoders give step-by-step decoding's tokens, whatever the window, the batch and the
+drafts."""
 
 from __future__ import annotations
 
@@ -7,8 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
-
 from jacobi_ar.decoding import (
     INITIALISERS,
     Decoder,
@@ -25,11 +24,18 @@ from jacobi_ar.decoding import (
 from jacobi_ar.decoding.redrafters import FreshDraw, MaximalCoupling
 from jacobi_ar.decoding.schedules import RasterWindow
 from jacobi_ar.decoding.verifiers import SharedNoiseMatch
+from torch import Tensor
 
 from .toy import ToyTarget
 
 # Two codes; structure tokens take the ids behind them.
-GRIDS = [TokenGrid(2, 4), TokenGrid(4, 2, row_end=(2,)), TokenGrid(2, 3, row_end=(2, 3)), TokenGrid(1, 7), TokenGrid(7, 1)]
+GRIDS = [
+    TokenGrid(2, 4),
+    TokenGrid(4, 2, row_end=(2,)),
+    TokenGrid(2, 3, row_end=(2, 3)),
+    TokenGrid(1, 7),
+    TokenGrid(7, 1),
+]
 
 
 def tokens_of(
@@ -40,15 +46,22 @@ def tokens_of(
     kept: Tensor | None = None,
 ) -> Tensor:
     target = ToyTarget(grid, vocabulary=2, seed=5)
-    return run_to_end(decode(target, [None] * len(seeds), decoder, sampling or SamplingSettings(), seeds, kept)).tokens
+    return run_to_end(
+        decode(target, [None] * len(seeds), decoder, sampling or SamplingSettings(), seeds, kept)
+    ).tokens
 
 
 @pytest.mark.parametrize("grid", GRIDS, ids=str)
 @pytest.mark.parametrize("window", [1, 2, 3, 7, 31])
 @pytest.mark.parametrize("fixed_shapes", [False, True])
-def test_every_window_gives_the_step_by_step_picture(grid: TokenGrid, window: int, fixed_shapes: bool) -> None:
+def test_every_window_gives_the_step_by_step_picture(
+    grid: TokenGrid, window: int, fixed_shapes: bool
+) -> None:
     seeds = image_seeds(7, 40)
-    assert torch.equal(tokens_of(same_picture(window, "uniform", fixed_shapes), seeds, grid), tokens_of(autoregressive(), seeds, grid))
+    assert torch.equal(
+        tokens_of(same_picture(window, "uniform", fixed_shapes), seeds, grid),
+        tokens_of(autoregressive(), seeds, grid),
+    )
 
 
 @pytest.mark.parametrize("initialiser", INITIALISERS)
@@ -65,7 +78,9 @@ def test_padded_step_by_step_decoding_is_step_by_step_decoding() -> None:
 
 
 @pytest.mark.parametrize(
-    "decoder", [autoregressive(), same_picture(3), sjd(3), sjd(3, "uniform", "maximal coupling")], ids=lambda d: d.describe()
+    "decoder",
+    [autoregressive(), same_picture(3), sjd(3), sjd(3, "uniform", "maximal coupling")],
+    ids=lambda d: d.describe(),
 )
 def test_an_image_of_a_batch_is_the_image_made_alone(decoder: Decoder) -> None:
     together = tokens_of(decoder, image_seeds(2**64 - 2, 5))  # seeds wrap around

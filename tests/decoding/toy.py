@@ -7,17 +7,16 @@ from itertools import product
 
 import numpy as np
 import torch
-from torch import Tensor
-
 from jacobi_ar.decoding import SamplingSettings, TokenGrid
 from jacobi_ar.decoding.sampling import warp
+from torch import Tensor
 
 
 class ToyTarget:
     """Logits are a random table over (visible prefix): every token depends on all tokens before it.
 
-    The prefix is read off the cache slots that the query may see. A query that sees a slot never written, or that does not
-    see exactly the slots up to its own, meets NaN in the table: the decode fails.
+    The prefix is read off the cache slots that the query may see. A query that sees a slot never written, or
+    that does not see exactly the slots up to its own, meets NaN in the table: the decode fails.
     """
 
     device = torch.device("cpu")
@@ -68,7 +67,8 @@ class ToyTarget:
         self.cache = self.cache[list(images)]
 
     def joint_law(self, sampling: SamplingSettings) -> np.ndarray:
-        """Probability of each picture, indexed by its tokens read as a number in base V, first token leading."""
+        """Probability of each picture, indexed by its tokens read as a number in base V, first token
+        leading."""
         structure = self.grid.structure()
         law = {(): 1.0}
         for position in range(self.grid.length):
