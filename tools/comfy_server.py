@@ -8,9 +8,12 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
@@ -117,23 +120,41 @@ class ComfyServer:
     def stop(self) -> None:
         if self.process is None or self.process.poll() is not None:
             return
+        with undisturbed():
+            self.end_process(self.process)
+
+    def end_process(self, process: subprocess.Popen[bytes]) -> None:
         if os.name == "nt":
             subprocess.run(
-                ["taskkill", "/T", "/F", "/PID", str(self.process.pid)], capture_output=True, check=False
+                ["taskkill", "/T", "/F", "/PID", str(process.pid)], capture_output=True, check=False
             )
         else:
-            os.killpg(self.process.pid, signal.SIGTERM)
+            os.killpg(process.pid, signal.SIGTERM)
         try:
-            self.process.wait(10)
+            process.wait(10)
         except subprocess.TimeoutExpired:
             if os.name != "nt":
-                os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait(10)
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait(10)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """An impatient second Ctrl-C waits until the block is done: it would leave the server behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def free_port() -> int:

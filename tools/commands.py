@@ -80,6 +80,10 @@ def run(arguments: list[str]) -> int:
     except Problem as problem:
         print(f"\n{wanted.command} failed: {problem}", file=sys.stderr, flush=True)
         return 1
+    except OSError as error:
+        advice = "see that the file or the address it names is there and may be used."
+        print(f"\n{wanted.command} failed: {Problem(str(error), advice)}", file=sys.stderr, flush=True)
+        return 1
     except KeyboardInterrupt:
         print("\nstopped", file=sys.stderr, flush=True)
         return INTERRUPTED
@@ -112,12 +116,15 @@ def prepare_and_rerun(wanted: argparse.Namespace, arguments: list[str]) -> int:
 
 
 def wait_for(child: subprocess.Popen[Any]) -> int:
-    """Ctrl-C reaches the child too, from the terminal; this side only waits for it to tidy up."""
+    """A terminal's Ctrl-C reaches the child too, which tidies up; one sent only here is passed on."""
     while True:
         try:
             return child.wait()
         except KeyboardInterrupt:
-            continue
+            try:
+                return child.wait(5)
+            except subprocess.TimeoutExpired:
+                child.terminate()
         except SystemExit:
             child.terminate()
 
