@@ -158,7 +158,8 @@ def _from_index(index: Path) -> tuple[list[Path], dict[str, str]]:
         raise CheckpointError(f"{index.name}: not an index of weight files (no weight_map)")
     names = sorted(set(promised.values()))
     # Names only: links are followed, because download caches keep the files themselves elsewhere.
-    outside = [n for n in names if PureWindowsPath(n).name != n or PurePosixPath(n).name != n or n == ".."]
+    inside = {n for n in names if PureWindowsPath(n).name == PurePosixPath(n).name == n} - {"", ".."}
+    outside = [n for n in names if n not in inside]
     if outside:
         raise CheckpointError(f"{index.name}: names a file outside its own folder, {outside[0]!r}; refused")
     missing = [name for name in names if not (index.parent / name).is_file()]
@@ -219,15 +220,16 @@ def _open_file(path: Path) -> _Reader:
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read ({error.strerror})") from error
     _refuse_impostor(path, head)
-    if head.startswith(b"PK\x03\x04"):
-        return _TorchFile(path, mapped=True)
-    if head.startswith(b"\x80"):  # the pickle protocol: torch's format before its zip archives
-        return _TorchFile(path, mapped=False)
+    # Safetensors first: the eight bytes before its header are a length, and may look like anything.
     if head[8:9] == b"{":
         header = int.from_bytes(head[:8], "little")
         if header > size - 8:
             raise CheckpointError(f"{path.name} is cut off: {size:,} bytes, its header alone has {header:,}")
         return _SafetensorsFile(path)
+    if head.startswith(b"PK\x03\x04"):
+        return _TorchFile(path, mapped=True)
+    if head.startswith(b"\x80"):  # the pickle protocol: torch's format before its zip archives
+        return _TorchFile(path, mapped=False)
     raise CheckpointError(f"{path.name} is no safetensors and no torch file, or its beginning is damaged")
 
 

@@ -74,12 +74,20 @@ def _stages(checkpoint: Checkpoint, side: str, ops: Operations) -> list[nn.Modul
         width, width_in = checkpoint.shape(f"{key}.weight", 4)[:2]
         return ops.Conv2d(width_in, width, size, **options)
 
+    def width_of(key: str) -> int:
+        (width,) = checkpoint.shape(key, 1)
+        if width < 1 or width % GROUPS:
+            raise CheckpointError(
+                f"{checkpoint.description}: {key}: {width} channels do not divide into {GROUPS} groups"
+            )
+        return width
+
     build: dict[str, Callable[[str], nn.Module]] = {
         "conv": lambda key: conv(key, 3, padding=1),
         "conv2": lambda key: conv(key, 3, padding=1, stride=2),
         "conv1x1": lambda key: conv(key, 1),
-        "res": lambda key: Residual(checkpoint.shape(f"{key}.norm1.weight", 1)[0], ops),
-        "norm": lambda key: ops.GroupNorm(GROUPS, checkpoint.shape(f"{key}.weight", 1)[0]),
+        "res": lambda key: Residual(width_of(f"{key}.norm1.weight"), ops),
+        "norm": lambda key: ops.GroupNorm(GROUPS, width_of(f"{key}.weight")),
         "silu": lambda key: nn.SiLU(),
         "up": lambda key: nn.Upsample(scale_factor=2, mode="nearest"),
         "shuffle": lambda key: nn.PixelShuffle(2),
@@ -89,7 +97,8 @@ def _stages(checkpoint: Checkpoint, side: str, ops: Operations) -> list[nn.Modul
         names = json.loads(checkpoint.metadata.get(side, ""))
     except ValueError as error:
         raise CheckpointError(f"{checkpoint.description}: the list of {side} stages is damaged") from error
-    unknown = [name for name in names if name not in build] if isinstance(names, list) else [names]
+    listed = names if isinstance(names, list) else [names]
+    unknown = [name for name in listed if not isinstance(name, str) or name not in build]
     if unknown:
         raise CheckpointError(f"{checkpoint.description}: unknown {side} stage {unknown[0]!r}")
-    return [build[name](f"{side}.{number}") for number, name in enumerate(names)]
+    return [build[name](f"{side}.{number}") for number, name in enumerate(listed)]
