@@ -27,7 +27,7 @@ class Promise(str, Enum):
 
 _SENTENCES = {
     Promise.SAME_PICTURE: "For a seed, one-token-a-pass decoding's picture, up to floating-point rounding.",
-    Promise.SAME_DISTRIBUTION: "Pictures from exactly the model's distribution; for a seed, another one of them.",
+    Promise.SAME_DISTRIBUTION: "Pictures from exactly the model's distribution, another one for each seed.",
     Promise.APPROXIMATE: "Pictures from a distribution close to the model's, not the same.",
 }
 
@@ -43,8 +43,8 @@ def promise_of(verifier: Verifier, redrafter: Redrafter) -> Promise:
         if redrafter.draw not in _HONEST_DRAWS:
             raise DecodingError(
                 f"the exact token test cannot follow {redrafter.draw!r} draws: their declared law is not the "
-                "law they were drawn from, so the pictures would be biased without notice. Choose fresh, maximal "
-                "coupling or shared noise."
+                "law they were drawn from, so the pictures would be biased without notice. Choose fresh, "
+                "maximal coupling or shared noise."
             )
         return Promise.SAME_DISTRIBUTION
     raise DecodingError(f"no promise is known for the verifier {verifier.name!r}")
