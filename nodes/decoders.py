@@ -55,8 +55,8 @@ def decoder_output(promise: str) -> io.Custom.Output:
 
 
 def on_wire(decoder: decoding.Decoder) -> io.NodeOutput:
-    """The decoder, its promise shown on the node."""
-    text = f"{decoder.describe()}\npromise: {decoder.promise}"
+    """The decoder, with what it promises in words on the node."""
+    text = decoder.promise.sentence
     host.show_text(text)
     return io.NodeOutput(decoder, ui={"text": (text,)})
 

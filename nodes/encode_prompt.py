@@ -47,6 +47,8 @@ class JacobiAREncodePrompt(io.ComfyNode):
     def execute(cls, model: ModelValue, text: str) -> io.NodeOutput:
         with explained(cls.NAME, "Unload other models, use a smaller text encoder, or start ComfyUI with "
         "--lowvram."):
+            if model.loaded.text_resident is not None:
+                host.load_residents([model.loaded.text_resident])
             prompt = model.model.encode_prompt(text)
         notes = "\n".join(shortened(note) for note in prompt.notes) or "prompt encoded"
         host.show_text(notes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 
 import torch
@@ -11,13 +11,14 @@ from comfy_api.latest import io
 from PIL import Image
 from torch import Tensor
 
-from ..decoding import Decoder, DecodeResult, SamplingSettings, decode, image_seeds
+from ..decoding import Decoder, DecodeResult, StepReport, decode, image_seeds
 from ..model_loaders.image_model import ImageModel
 from ..model_loaders.image_transformer import Prompt, check_family
 from . import host, sockets
 from .errors import explained
 from .previews import PreviewBudget, preview_picture, without_holes
-from .report import RunSettings, facts, progress_line, summary
+from .report import facts, progress_line, summary
+from .run_settings import RunSettings, resolve
 from .values import ModelValue, TokenGridValue, TokenizerValue
 
 MEMORY_ADVICE = (
@@ -153,25 +154,6 @@ class JacobiARGenerate(io.ComfyNode):
             return generate(model, prompt, decoder, settings)
 
 
-def resolve(
-    model: ImageModel,
-    seeds: tuple[int, ...],
-    guidance: float,
-    sampling: dict[str, float],
-    shape: tuple[int, int],
-) -> RunSettings:
-    """The widgets, with the model's own values for auto: guidance and top_k below 0, rows and columns 0."""
-    usual, grid = model.defaults, model.grids[0]
-    auto = {"guidance": guidance < 0, "top-k": sampling["top_k"] < 0, "grid": not any(shape)}
-    return RunSettings(
-        grid=model.grid(shape[0] or grid.rows, shape[1] or grid.cols),
-        guidance=usual.guidance if guidance < 0 else guidance,
-        sampling=SamplingSettings(**(sampling | ({"top_k": usual.top_k} if sampling["top_k"] < 0 else {}))),
-        seeds=seeds,
-        automatic=frozenset(name for name, is_auto in auto.items() if is_auto),
-    )
-
-
 def generate(model: ModelValue, prompt: Prompt, decoder: Decoder, settings: RunSettings) -> io.NodeOutput:
     """One run: memory, the loop, and what came of it."""
     prompts = [prompt] * len(settings.seeds)
@@ -211,7 +193,7 @@ def run(
         for report in reports:
             host.stop_if_interrupted()
             fixed = sum(report.filled)
-            picture = previews.picture(report.grids) if previews else None
+            picture = previews.picture(report) if previews else None
             progress.update(fixed, progress_line(fixed, report.total, report.passes, len(prompts)), picture)
     assert report.result is not None
     return report.result
@@ -224,11 +206,12 @@ class LivePreviews:
         self.tokenizer = tokenizer
         self.budget = PreviewBudget()
 
-    def picture(self, grids: Callable[[], Tensor]) -> Image.Image | None:
-        """`grids()`: [B, rows, cols] int64, -1 where open; asked for only when a preview is due."""
-        if not self.budget.due():
+    def picture(self, report: StepReport) -> Image.Image | None:
+        """None where none is due. A node keeps its last preview: the finished picture ends them."""
+        finished = report.result is not None and self.budget.spent > 0
+        if not (finished or self.budget.due()):
             return None
-        return self.budget.draw(lambda: self.draw(grids()[:PREVIEWED_PICTURES]))
+        return self.budget.draw(lambda: self.draw(report.grids()[:PREVIEWED_PICTURES]))
 
     def draw(self, grids: Tensor) -> Image.Image:
         return preview_picture(self.tokenizer.decode(without_holes(grids)), grids, host.preview_side())

@@ -46,11 +46,27 @@ def text_encoder_roots() -> list[Path]:
 # ---- devices and memory ------------------------------------------------------------------------------------
 
 
-class Resident:
-    """A module whose weights ComfyUI moves between its devices, whole or in part."""
+class Holder(nn.Module):
+    """ComfyUI sets `device` on what it manages; the modules of transformers have a read-only one."""
 
-    def __init__(self, module: nn.Module, load_device: torch.device, offload_device: torch.device) -> None:
-        self.patcher = ModelPatcher(module, load_device=load_device, offload_device=offload_device)
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+        self.device: torch.device | None = None
+
+
+class Resident:
+    """A module whose weights ComfyUI moves between its devices.
+
+    In part, where memory is short, if its layers are of `operations`; `whole` is for other modules.
+    """
+
+    def __init__(
+        self, module: nn.Module, devices: tuple[torch.device, torch.device], whole: bool = False
+    ) -> None:
+        managed = Holder(module) if whole else module
+        self.patcher = ModelPatcher(managed, load_device=devices[0], offload_device=devices[1])
+        self.whole = whole
 
     @property
     def device(self) -> torch.device:
@@ -78,7 +94,11 @@ def load_residents(residents: Sequence[Resident], memory_required: int = 0) -> N
     weights of its own layer classes when not all fit; it leaves anything else, such as a parameter of a
     container, where it is, so those few are brought along here.
     """
-    memory.load_models_gpu([resident.patcher for resident in residents], memory_required=memory_required)
+    memory.load_models_gpu(
+        [resident.patcher for resident in residents],
+        memory_required=memory_required,
+        force_full_load=any(resident.whole for resident in residents),
+    )
     for resident in residents:
         for module in resident.patcher.model.modules():
             if not hasattr(module, "comfy_cast_weights"):

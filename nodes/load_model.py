@@ -93,8 +93,9 @@ class JacobiARLoadModel(io.ComfyNode):
     def fingerprint_inputs(cls, model: str, tokenizer: str, text_encoder: str, dtype: str) -> str:
         """Changes with the files, so that a replaced file is loaded anew."""
         files = weight_choices(host.model_roots())
-        chosen = [files[name] for name in (model, tokenizer) if name in files]
-        return repr([signature(path) for path in chosen])
+        encoders = folder_choices(host.text_encoder_roots())
+        chosen = [files.get(model), files.get(tokenizer), encoders.get(text_encoder)]
+        return repr([signature(path) for path in chosen if path is not None])
 
     @classmethod
     def execute(cls, model: str, tokenizer: str, text_encoder: str, dtype: str) -> io.NodeOutput:
@@ -122,11 +123,16 @@ def load_model(path: Path, encoder: Path | None, dtype: torch.dtype) -> LoadedMo
     key = (signature(path), encoder and signature(encoder), dtype)
     loaded = _models.get(key)
     if loaded is None:
-        device, waiting = host.transformer_devices()
+        devices = host.transformer_devices()
         model = load_image_model(
-            path, device=waiting, dtype=dtype, operations=host.operations(dtype), text_encoder=encoder
+            path, device=devices[1], dtype=dtype, operations=host.operations(dtype), text_encoder=encoder
         )
-        loaded = LoadedModel(model, host.Resident(model.transformer, device, waiting))
+        text_encoder = getattr(model, "text_encoder", None)
+        loaded = LoadedModel(
+            model,
+            host.Resident(model.transformer, devices),
+            text_encoder and host.Resident(text_encoder.module, host.text_encoder_devices(), whole=True),
+        )
         _models[key] = loaded
     return loaded
 
@@ -141,10 +147,11 @@ def load_tokenizer_for(model: ImageModel, model_choice: str, choice: str) -> Tok
         vq = load_tokenizer(pick("tokenizer", choice, files, roots))
     else:
         return find_tokenizer(model, files[model_choice], files)
-    if vq.tokenizer.kind != model.tokenizer_kind:
+    if not belongs(vq, model):
         raise ValueError(
-            f'the tokenizer "{choice}" is of the kind {vq.tokenizer.kind}, but {model.name} makes tokens '
-            f'of the kind {model.tokenizer_kind}. Choose "auto", or the tokenizer that came with the model.'
+            f'the tokenizer "{choice}" ({described(vq.tokenizer.kind, vq.tokenizer.vocabulary)}) does not '
+            f'belong to {model.name} ({described(model.tokenizer_kind, model.vocabulary)}). Choose "auto", '
+            "or the tokenizer that came with the model."
         )
     return vq
 
@@ -164,8 +171,9 @@ def find_tokenizer(model: ImageModel, path: Path, files: dict[str, Path]) -> Tok
             return next(iter(fitting.values()))
     roots = " and ".join(str(root) for root in host.model_roots())
     raise ValueError(
-        f"no image tokenizer of the kind {model.tokenizer_kind} for {model.name} was found. Looked at "
-        f"{', '.join(others) or 'no other file'} in {roots}. Put the VQ file that came with the model there."
+        f"no image tokenizer for {model.name} ({described(model.tokenizer_kind, model.vocabulary)}) was "
+        f"found. Looked at {', '.join(others) or 'no other file'} in {roots}. Put the VQ file that came "
+        "with the model there."
     )
 
 
@@ -174,17 +182,26 @@ def fits(model: ImageModel, file: Path) -> TokenizerValue | None:
         vq = load_tokenizer(file)
     except CheckpointError:
         return None  # some other file, such as another model
-    return vq if vq.tokenizer.kind == model.tokenizer_kind else None
+    return vq if belongs(vq, model) else None
+
+
+def belongs(vq: TokenizerValue, model: ImageModel) -> bool:
+    found = (vq.tokenizer.kind, vq.tokenizer.vocabulary)
+    return found == (model.tokenizer_kind, model.vocabulary)
+
+
+def described(kind: str, vocabulary: int) -> str:
+    return f"{kind}, {vocabulary} codes"
 
 
 def load_tokenizer(path: Path) -> TokenizerValue:
     key = signature(path)
     loaded = _tokenizers.get(key)
     if loaded is None:
-        device, waiting = host.tokenizer_devices()
+        devices = host.tokenizer_devices()
         tokenizer = load_image_tokenizer(
-            path, device=waiting, dtype=torch.float32, operations=host.operations(torch.float32)
+            path, device=devices[1], dtype=torch.float32, operations=host.operations(torch.float32)
         )
-        loaded = TokenizerValue(tokenizer, host.Resident(tokenizer.module, device, waiting))
+        loaded = TokenizerValue(tokenizer, host.Resident(tokenizer.module, devices))
         _tokenizers[key] = loaded
     return loaded

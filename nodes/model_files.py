@@ -37,9 +37,13 @@ def folder_choices(roots: Iterable[Path]) -> dict[str, Path]:
 
 
 def text_encoder_in(folders: dict[str, Path]) -> Path | None:
-    """The first folder whose config.json says T5."""
+    """The first folder whose config.json says T5; one that cannot be read says nothing."""
     for folder in folders.values():
-        if json.loads((folder / "config.json").read_text(encoding="utf-8")).get("model_type") == "t5":
+        try:
+            config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        if isinstance(config, dict) and config.get("model_type") == "t5":
             return folder
     return None
 

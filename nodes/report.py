@@ -2,35 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-from ..decoding import Decoder, SamplingSettings, Trace
-from ..decoding.grid import TokenGrid
-
-
-@dataclass(frozen=True)
-class RunSettings:
-    """The widgets of a run with every "auto" resolved; `automatic` names those that were."""
-
-    grid: TokenGrid
-    guidance: float
-    sampling: SamplingSettings
-    seeds: tuple[int, ...]
-    automatic: frozenset[str] = frozenset()
-
-    def lines(self) -> list[str]:
-        def shown(name: str, value: object) -> str:
-            return f"{name} {value}" + (" (auto)" if name in self.automatic else "")
-
-        top_k = self.sampling.top_k or "off"
-        top_p = self.sampling.top_p if self.sampling.top_p < 1 else "off"
-        return [
-            f"{shown('guidance', number(self.guidance))}, temperature {number(self.sampling.temperature)}, "
-            f"{shown('top-k', top_k)}, top-p {top_p}, "
-            f"{shown('grid', f'{self.grid.rows} x {self.grid.cols}')}",
-            f"seed{'s' if len(self.seeds) > 1 else ''} {', '.join(map(str, self.seeds))}",
-        ]
+from ..decoding import Decoder, Trace
+from .run_settings import RunSettings
 
 
 def progress_line(fixed: int, total: int, passes: int, pictures: int) -> str:
@@ -39,14 +14,14 @@ def progress_line(fixed: int, total: int, passes: int, pictures: int) -> str:
 
 
 def summary(trace: Trace, decoder: Decoder, settings: RunSettings, seconds: float) -> str:
-    """When it is done; a few lines for the node."""
+    """When it is done; four lines, as much as a node has room for."""
+    passes = f"{trace.passes} passes for {trace.cells} tokens"
+    if trace.batch > 1:
+        passes += f" of each of {trace.batch} pictures"
     return "\n".join(
         [
-            f"{trace.passes} passes for {trace.cells} tokens, {trace.cells / trace.passes:.1f} tokens a "
-            f"pass, {seconds:.2f} s"
-            + (f", batch of {len(settings.seeds)}" if len(settings.seeds) > 1 else ""),
-            decoder.describe(),
-            f"promise: {decoder.promise}",
+            f"{passes} · {trace.cells / trace.passes:.1f} a pass · {seconds:.2f} s",
+            f"{decoder.name} · promise: {decoder.promise}",
             *settings.lines(),
         ]
     )
@@ -75,7 +50,3 @@ def facts(
         "automatic": sorted(settings.automatic),
         "seeds": [str(seed) for seed in settings.seeds],  # 64 bits are too many for a JavaScript number
     }
-
-
-def number(value: float) -> str:
-    return f"{value:g}"

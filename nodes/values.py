@@ -25,10 +25,11 @@ class TokenizerValue:
 
 @dataclass(frozen=True, eq=False)
 class LoadedModel:
-    """An image model and the host's handle on its memory."""
+    """An image model and the host's handles on its memory."""
 
     model: ImageModel
     resident: Any  # host.Resident
+    text_resident: Any = None  # of its text encoder, where it has one
 
 
 @dataclass(frozen=True, eq=False)

@@ -70,6 +70,8 @@ def test_a_signature_changes_with_the_file_and_only_then(tmp_path: Path) -> None
 
 
 def test_the_text_encoder_is_the_first_t5_folder(tmp_path: Path) -> None:
+    put(tmp_path / "a-broken" / "config.json", "{")
+    put(tmp_path / "a-broken" / "model.safetensors")
     for name, kind in (("a-clip", "clip"), ("b-flan-t5-xl", "t5"), ("c-t5", "t5")):
         put(tmp_path / name / "config.json", f'{{"model_type": "{kind}"}}')
         put(tmp_path / name / "model.safetensors")

@@ -6,7 +6,8 @@ import json
 
 import numpy as np
 from jacobi_ar.decoding import SamplingSettings, TokenGrid, Trace, same_picture
-from jacobi_ar.nodes.report import RunSettings, facts, progress_line, summary
+from jacobi_ar.nodes.report import facts, progress_line, summary
+from jacobi_ar.nodes.run_settings import RunSettings
 
 GRID = TokenGrid(2, 3)
 TOP = 2**64 - 1
@@ -25,16 +26,16 @@ def example(seeds: tuple[int, ...]) -> tuple[Trace, RunSettings]:
 def test_the_summary_says_passes_promise_and_what_auto_meant() -> None:
     trace, settings = example((7,))
     text = summary(trace, same_picture(window=3), settings, 1.234)
-    for part in ("3 passes for 6 tokens", "2.0 tokens a pass", "1.23 s", "same picture", "seed 7"):
+    for part in ("3 passes for 6 tokens", "2.0 a pass", "1.23 s", "same picture", "seed 7"):
         assert part in text
     assert "guidance 1.5 (auto)" in text and "grid 2 x 3 (auto)" in text
-    assert "top-k off," in text and "top-p 0.9" in text
+    assert "top-k off ·" in text and "top-p 0.9" in text
 
 
 def test_a_batch_names_the_seed_of_each_picture() -> None:
     trace, settings = example((TOP, 0))
     text = summary(trace, same_picture(window=3), settings, 1.0)
-    assert "batch of 2" in text and f"seeds {TOP}, 0" in text
+    assert "of each of 2 pictures" in text and f"seeds {TOP}, 0" in text
 
 
 def test_facts_are_json_and_keep_all_bits_of_a_seed() -> None:

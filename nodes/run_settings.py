@@ -1,0 +1,66 @@
+"""The settings of a run: the widgets of Generate Image Tokens with every "auto" resolved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..decoding import SamplingSettings, TokenGrid
+from ..model_loaders.image_model import ImageModel
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """Grid, guidance, sampling and a seed for each picture; `automatic` names what the model chose."""
+
+    grid: TokenGrid
+    guidance: float
+    sampling: SamplingSettings
+    seeds: tuple[int, ...]
+    automatic: frozenset[str] = frozenset()
+
+    def lines(self) -> list[str]:
+        def shown(name: str, value: object) -> str:
+            return f"{name} {value}" + (" (auto)" if name in self.automatic else "")
+
+        law = [
+            shown("guidance", f"{self.guidance:g}"),
+            f"temperature {self.sampling.temperature:g}",
+            shown("top-k", self.sampling.top_k or "off"),
+        ]
+        if self.sampling.top_p < 1:
+            law.append(f"top-p {self.sampling.top_p:g}")
+        seeds = f"seed{'s' if len(self.seeds) > 1 else ''} {', '.join(map(str, self.seeds))}"
+        return [" · ".join(law), f"{shown('grid', f'{self.grid.rows} x {self.grid.cols}')} · {seeds}"]
+
+
+def resolve(
+    model: ImageModel,
+    seeds: tuple[int, ...],
+    guidance: float,
+    sampling: dict[str, float],
+    shape: tuple[int, int],
+) -> RunSettings:
+    """The model's own values stand in for auto: guidance and top_k below 0, rows and columns 0.
+
+    sampling: temperature, top_k, top_p. shape: rows, columns; where one is given, the other follows from the
+    first grid of the model that has it.
+    """
+    usual, auto_top_k = model.defaults, sampling["top_k"] < 0
+    auto = {"guidance": guidance < 0, "top-k": auto_top_k, "grid": not any(shape)}
+    return RunSettings(
+        grid=model.grid(*full_shape(model, shape)),
+        guidance=usual.guidance if guidance < 0 else guidance,
+        sampling=SamplingSettings(**(sampling | ({"top_k": usual.top_k} if auto_top_k else {}))),
+        seeds=seeds,
+        automatic=frozenset(name for name, is_auto in auto.items() if is_auto),
+    )
+
+
+def full_shape(model: ImageModel, shape: tuple[int, int]) -> tuple[int, int]:
+    rows, cols = shape
+    if rows and cols:
+        return shape
+    for grid in model.grids:
+        if rows in (0, grid.rows) and cols in (0, grid.cols):
+            return grid.rows, grid.cols
+    return rows or model.grids[0].rows, cols or model.grids[0].cols

@@ -1,0 +1,56 @@
+"""What "auto" in the widgets of Generate Image Tokens becomes."""
+
+from __future__ import annotations
+
+import pytest
+from jacobi_ar.decoding import DecodingError, TokenGrid
+from jacobi_ar.model_loaders.errors import GridError
+from jacobi_ar.model_loaders.image_model import ImageModel, SamplingDefaults
+from jacobi_ar.nodes.run_settings import RunSettings, resolve
+
+
+class Model:
+    """As much of an ImageModel as the settings need; the grids are a family's, the default first."""
+
+    name = "a model"
+    defaults = SamplingDefaults(guidance=7.5, top_k=1000)
+    grids = [TokenGrid(4, 4), TokenGrid(4, 8), TokenGrid(6, 2)]
+    grid = ImageModel.grid
+
+
+def settings(
+    guidance: float = -1.0, top_k: int = -1, shape: tuple[int, int] = (0, 0), temperature: float = 1.0
+) -> RunSettings:
+    return resolve(Model(), (1,), guidance, {"temperature": temperature, "top_k": top_k, "top_p": 1.0}, shape)
+
+
+def test_auto_is_the_models_own_and_is_said() -> None:
+    auto = settings()
+    assert (auto.guidance, auto.sampling.top_k, auto.grid) == (7.5, 1000, TokenGrid(4, 4))
+    assert auto.automatic == {"guidance", "top-k", "grid"}
+
+
+def test_what_is_given_stays() -> None:
+    given = settings(guidance=0.0, top_k=0, shape=(4, 8), temperature=0.5)
+    assert (given.guidance, given.sampling.top_k, given.sampling.temperature) == (0.0, 0, 0.5)
+    assert given.grid == TokenGrid(4, 8) and not given.automatic
+
+
+@pytest.mark.parametrize(
+    ("shape", "grid"), [((6, 0), (6, 2)), ((0, 8), (4, 8)), ((0, 2), (6, 2)), ((4, 0), (4, 4))]
+)
+def test_one_side_of_the_grid_brings_the_other(shape: tuple[int, int], grid: tuple[int, int]) -> None:
+    chosen = settings(shape=shape)
+    assert (chosen.grid.rows, chosen.grid.cols) == grid
+    assert "grid" not in chosen.automatic
+
+
+@pytest.mark.parametrize("shape", [(5, 0), (0, 5), (6, 8)])
+def test_a_grid_that_the_model_does_not_make_names_those_it_does(shape: tuple[int, int]) -> None:
+    with pytest.raises(GridError, match="4 x 4, 4 x 8, 6 x 2"):
+        settings(shape=shape)
+
+
+def test_sampling_values_out_of_range_are_refused() -> None:
+    with pytest.raises(DecodingError, match="temperature"):
+        settings(temperature=-1.0)
