@@ -57,9 +57,9 @@ def test_a_picture_survives_encoding_and_decoding(tokenizer: ImageTokenizer) -> 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_weights_take_float32_pictures(tokenizer: ImageTokenizer, dtype: torch.dtype) -> None:
     half = load_image_tokenizer(BUILTIN_TOKENIZER, device="cpu", dtype=dtype)
-    pictures = tokenizer.decode(PICTURES)
-    assert (half.decode(PICTURES) - pictures).abs().max() < 0.02
-    assert half.decode(PICTURES).dtype == torch.float32
+    tokens = PICTURES[:1, 4:12, 4:12]  # a part: half precision is slow on CPUs
+    pictures, halved = tokenizer.decode(tokens), half.decode(tokens)
+    assert halved.dtype == torch.float32 and (halved - pictures).abs().max() < 0.02
     for given in (pictures, pictures.to(dtype)):
         assert (half.encode(given) == tokenizer.encode(pictures)).float().mean() > 0.9
 
