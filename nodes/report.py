@@ -10,7 +10,8 @@ from .run_settings import RunSettings
 
 def progress_line(fixed: int, total: int, passes: int, pictures: int) -> str:
     """While it runs, for example: 96/256 tokens · 12 passes · 8.0 tokens a pass (of one picture)."""
-    return f"{fixed}/{total} tokens · {passes} passes · {fixed / pictures / passes:.1f} tokens a pass"
+    counted = "1 pass" if passes == 1 else f"{passes} passes"
+    return f"{fixed}/{total} tokens · {counted} · {fixed / pictures / passes:.1f} tokens a pass"
 
 
 def summary(trace: Trace, decoder: Decoder, settings: RunSettings, seconds: float) -> str:

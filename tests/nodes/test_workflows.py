@@ -1,0 +1,72 @@
+"""The shipped workflows, as far as their files tell: nodes that exist, links that meet, format 0.4."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+WORKFLOWS = sorted((ROOT / "workflows").glob("*.json"))
+CORE = {"SaveImage", "PreviewImage", "PrimitiveInt"}
+NODE_IDS = {
+    found
+    for file in (ROOT / "nodes").glob("*.py")
+    for found in re.findall(r'node_id="(\w+)"', file.read_text(encoding="utf-8"))
+}
+
+
+def load(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def test_ids_are_prefixed_and_there_are_workflows() -> None:
+    assert {path.name for path in WORKFLOWS} >= {"quickstart.json", "same_picture.json"}
+    assert NODE_IDS and all(re.fullmatch(r"JacobiAR[A-Z]\w+", name) for name in NODE_IDS)
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_every_node_exists_and_every_link_meets(path: Path) -> None:
+    workflow = load(path)
+    assert workflow["version"] == 0.4
+    nodes = {node["id"]: node for node in workflow["nodes"]}
+    assert {node["type"] for node in nodes.values()} <= NODE_IDS | CORE
+    assert all(node["mode"] == 0 for node in nodes.values())  # none muted or bypassed
+    for number, source, output, destination, port, kind in workflow["links"]:
+        out, into = nodes[source]["outputs"][output], nodes[destination]["inputs"][port]
+        assert number in out["links"] and into["link"] == number and out["type"] == into["type"] == kind
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_every_socket_without_a_widget_is_connected(path: Path) -> None:
+    for node in load(path)["nodes"]:
+        for port in node["inputs"]:
+            assert port["link"] is not None or "widget" in port, f"{node['type']}.{port['name']}"
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_a_template_has_its_thumbnail_and_says_where_its_nodes_come_from(path: Path) -> None:
+    assert path.with_suffix(".jpg").is_file()
+    for node in load(path)["nodes"]:
+        expected = "comfy-core" if node["type"] in CORE else "jacobi-ar"
+        assert node["properties"]["cnr_id"] == expected
+
+
+def test_the_quickstart_is_six_nodes() -> None:
+    types = [node["type"] for node in load(ROOT / "workflows" / "quickstart.json")["nodes"]]
+    assert len(types) == 6 and types.count("JacobiARDecoderSamePicture") == 1
+
+
+def test_both_pictures_of_the_comparison_have_one_seed_and_one_model() -> None:
+    workflow = load(ROOT / "workflows" / "same_picture.json")
+    source = {link[0]: (link[1], link[2]) for link in workflow["links"]}
+    generates = [node for node in workflow["nodes"] if node["type"] == "JacobiARGenerate"]
+    assert len(generates) == 2
+    for name in ("model", "prompt", "seed"):
+        ports = [port for node in generates for port in node["inputs"] if port["name"] == name]
+        feeds = {source[port["link"]] for port in ports}
+        assert len(feeds) == 1, name
+    assert [node["widgets_values"] for node in generates][0] == generates[1]["widgets_values"]
