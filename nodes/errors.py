@@ -17,6 +17,10 @@ class NodeError(ValueError):
         super().__init__(f"{PACKAGE} – {node}: {sentence}")
 
 
+class NodeMemoryError(NodeError, torch.cuda.OutOfMemoryError):
+    """Out of memory; still of the type at which ComfyUI unloads every model."""
+
+
 @contextmanager
 def explained(node: str, memory_advice: str = "") -> Iterator[None]:
     """Gives the errors of this package, and running out of memory, the node's name; lets everything else
@@ -35,7 +39,7 @@ def explained(node: str, memory_advice: str = "") -> Iterator[None]:
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):
             raise
-        raise NodeError(node, f"out of memory ({first_line(error)}). {memory_advice}".strip()) from error
+        raise NodeMemoryError(node, f"out of memory ({first_line(error)}). {memory_advice}".strip()) from error
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -46,6 +46,7 @@ def test_running_out_of_memory_comes_with_advice(error: Exception) -> None:
         with explained("Some Node", "Lower batch_size."):
             raise error
     assert "more lines" not in str(caught.value)
+    assert isinstance(caught.value, torch.cuda.OutOfMemoryError)  # at which ComfyUI unloads its models
 
 
 def test_other_runtime_errors_are_no_memory_errors() -> None:
