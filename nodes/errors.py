@@ -23,8 +23,7 @@ class NodeMemoryError(NodeError, torch.cuda.OutOfMemoryError):
 
 @contextmanager
 def explained(node: str, memory_advice: str = "") -> Iterator[None]:
-    """Gives the errors of this package, and running out of memory, the node's name; lets everything else
-    pass.
+    """Gives the errors of this package, and running out of memory, the node's name; lets the rest pass.
 
     Errors of the loaders and of the decoding core are ValueErrors (a missing Python package an ImportError)
     whose text already says what was found and what to do. ComfyUI's own interruption is none of these and
@@ -39,7 +38,8 @@ def explained(node: str, memory_advice: str = "") -> Iterator[None]:
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):
             raise
-        raise NodeMemoryError(node, f"out of memory ({first_line(error)}). {memory_advice}".strip()) from error
+        sentence = f"out of memory ({first_line(error)}). {memory_advice}".strip()
+        raise NodeMemoryError(node, sentence) from error
 
 
 def is_out_of_memory(error: BaseException) -> bool:
