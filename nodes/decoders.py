@@ -54,9 +54,9 @@ def decoder_output(promise: str) -> io.Custom.Output:
     )
 
 
-def on_wire(decoder: decoding.Decoder) -> io.NodeOutput:
+def on_wire(decoder: decoding.Decoder, condition: str = "") -> io.NodeOutput:
     """The decoder, with what it promises in words on the node."""
-    text = decoder.promise.sentence
+    text = condition + decoder.promise.sentence
     host.show_text(text)
     return io.NodeOutput(decoder, ui={"text": (text,)})
 
@@ -102,17 +102,18 @@ class JacobiARDecoderGreedy(io.ComfyNode):
             node_id="JacobiARDecoderGreedy",
             display_name=cls.NAME,
             category=CATEGORY,
-            description="Takes the likeliest token everywhere, as temperature 0 does, whatever the "
-            "temperature says: no chance, flatter pictures, the same one for every seed. Equal to "
-            "step-by-step decoding at temperature 0. Santilli et al., Parallel Decoding (arXiv 2305.10427).",
+            description="Always takes the likeliest token, as temperature 0 does, and so sets temperature, "
+            "top_k and top_p aside: no chance, plainer pictures, the same one for every seed. Promise: the "
+            "picture of step-by-step decoding at temperature 0 (up to rounding). Santilli et al., arXiv "
+            "2305.10427.",
             inputs=[window_input(31)],
-            outputs=[decoder_output("approximate")],
+            outputs=[decoder_output("same picture at temperature 0")],
         )
 
     @classmethod
     def execute(cls, window: int) -> io.NodeOutput:
         with explained(cls.NAME):
-            return on_wire(decoding.greedy_jacobi(window=window))
+            return on_wire(decoding.greedy_jacobi(window=window), "At temperature 0, which it sets. ")
 
 
 class JacobiARDecoderSamePicture(io.ComfyNode):

@@ -18,7 +18,7 @@ from . import host, sockets
 from .errors import explained
 from .previews import PreviewBudget, preview_picture, without_holes
 from .report import facts, progress_line, summary
-from .run_settings import RunSettings, resolve
+from .run_settings import RunSettings, for_decoder, resolve
 from .values import ModelValue, TokenGridValue, TokenizerValue
 
 MEMORY_ADVICE = (
@@ -151,7 +151,7 @@ class JacobiARGenerate(io.ComfyNode):
             sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
             seeds = image_seeds(seed, batch_size)
             settings = resolve(model.model, tuple(seeds), guidance, sampling, (rows, columns))
-            return generate(model, prompt, decoder, settings)
+            return generate(model, prompt, decoder, for_decoder(settings, decoder))
 
 
 def generate(model: ModelValue, prompt: Prompt, decoder: Decoder, settings: RunSettings) -> io.NodeOutput:

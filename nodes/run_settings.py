@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ..decoding import SamplingSettings, TokenGrid
+from ..decoding import Decoder, SamplingSettings, TokenGrid
+from ..decoding.verifiers import GreedyMatch
 from ..model_loaders.image_model import ImageModel
 
 
@@ -24,7 +25,7 @@ class RunSettings:
 
         law = [
             shown("guidance", f"{self.guidance:g}"),
-            f"temperature {self.sampling.temperature:g}",
+            shown("temperature", f"{self.sampling.temperature:g}"),
             shown("top-k", self.sampling.top_k or "off"),
         ]
         if self.sampling.top_p < 1:
@@ -54,6 +55,14 @@ def resolve(
         seeds=seeds,
         automatic=frozenset(name for name, is_auto in auto.items() if is_auto),
     )
+
+
+def for_decoder(settings: RunSettings, decoder: Decoder) -> RunSettings:
+    """Greedy decoding is temperature 0, whatever the widgets say: the report then says so too."""
+    if not isinstance(decoder.verifier, GreedyMatch):
+        return settings
+    automatic = settings.automatic - {"top-k"} | {"temperature"}
+    return replace(settings, sampling=SamplingSettings(temperature=0.0), automatic=automatic)
 
 
 def full_shape(model: ImageModel, shape: tuple[int, int]) -> tuple[int, int]:

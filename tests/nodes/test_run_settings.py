@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from jacobi_ar.decoding import DecodingError, TokenGrid
+from jacobi_ar.decoding import DecodingError, SamplingSettings, TokenGrid, greedy_jacobi, same_picture
 from jacobi_ar.model_loaders.errors import GridError
 from jacobi_ar.model_loaders.image_model import ImageModel, SamplingDefaults
-from jacobi_ar.nodes.run_settings import RunSettings, resolve
+from jacobi_ar.nodes.run_settings import RunSettings, for_decoder, resolve
 
 
 class Model:
@@ -54,3 +54,11 @@ def test_a_grid_that_the_model_does_not_make_names_those_it_does(shape: tuple[in
 def test_sampling_values_out_of_range_are_refused() -> None:
     with pytest.raises(DecodingError, match="temperature"):
         settings(temperature=-1.0)
+
+
+def test_the_greedy_decoder_is_temperature_zero_and_says_so() -> None:
+    asked = settings(temperature=0.7, top_k=5)
+    greedy = for_decoder(asked, greedy_jacobi(3))
+    assert greedy.sampling == SamplingSettings(temperature=0.0)
+    assert "temperature 0 (auto)" in greedy.lines()[0] and "top-k off" in greedy.lines()[0]
+    assert for_decoder(asked, same_picture(3)) is asked
