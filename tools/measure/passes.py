@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 import torch
 from common import PROMPTS, ROOT, builtin_model, machine, markdown_table, write_block, write_json
-
 from jacobi_ar.decoding import (
     DRAWS,
     Decoder,
@@ -30,6 +29,13 @@ from jacobi_ar.decoding import (
 )
 from jacobi_ar.model_loaders.image_model import ImageModel
 
+README_ROWS = [
+    ("Same-Picture Jacobi", "same picture, uniform", "drafts stand where they are what step-by-step decoding draws"),
+    ("SJD", "SJD, fresh", "speculative Jacobi decoding, as published"),
+    ("SJD, maximal coupling", "SJD, maximal coupling", "redrafts change no more than their law does"),
+    ("SJD, shared noise", "SJD, shared noise", "redrafts use the same noise at every try"),
+    ("Greedy Jacobi", "greedy Jacobi (temperature 0)", "the likeliest tokens only; same picture as temperature 0"),
+]
 CONDITIONS = {"prompts, guidance 1": 1.0, "prompts, guidance 2": 2.0, "no prompt": 1.0}
 BATCH = 10
 
@@ -45,9 +51,17 @@ class Figure:
     passes: list[int]
     tokens: int
 
+    def short(self) -> str:
+        mean = float(np.mean(self.passes))
+        return f"{mean:.0f} ({self.tokens / mean:.1f}x)"
+
     def cell(self) -> str:
         mean = float(np.mean(self.passes))
-        error = 1.96 * float(np.std(self.passes, ddof=1)) / len(self.passes) ** 0.5 if len(self.passes) > 1 else 0.0
+        error = (
+            1.96 * float(np.std(self.passes, ddof=1)) / len(self.passes) ** 0.5
+            if len(self.passes) > 1
+            else 0.0
+        )
         return f"{mean:.1f} ± {error:.1f} ({self.tokens / mean:.1f}x)"
 
 
@@ -66,7 +80,9 @@ def measure(model: ImageModel, name: str, decoder: Decoder, condition: str, pict
     grid, passes = model.grids[0], []
     for first in range(0, pictures, BATCH):
         count = min(BATCH, pictures - first)
-        texts = ["" if condition == "no prompt" else PROMPTS[(first + i) % len(PROMPTS)] for i in range(count)]
+        texts = [
+            "" if condition == "no prompt" else PROMPTS[(first + i) % len(PROMPTS)] for i in range(count)
+        ]
         prompts = [model.encode_prompt(text) for text in texts]
         target = model.target(grid, CONDITIONS[condition])
         with torch.inference_mode():
@@ -77,9 +93,13 @@ def measure(model: ImageModel, name: str, decoder: Decoder, condition: str, pict
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--pictures", type=int, default=50, help="pictures for each figure (default 50)")
-    parser.add_argument("--windows", type=int, nargs="+", default=[16, 32], help="drafts a pass (default 16 32)")
+    parser.add_argument(
+        "--windows", type=int, nargs="+", default=[16, 32], help="drafts a pass (default 16 32)"
+    )
     parser.add_argument("--json", type=Path, default=ROOT / "docs" / "measured" / "passes.json")
     parser.add_argument("--write", action="store_true", help="put the table into docs/measured.md")
     options = parser.parse_args()
@@ -107,6 +127,17 @@ def main() -> None:
     print(f"\n{table}\n\n{caption}")
     if options.write:
         write_block(ROOT / "docs" / "measured.md", "passes", f"{table}\n\n{caption}")
+        write_block(ROOT / "README.md", "decoders", readme_table(found, max(options.windows)))
+
+
+def readme_table(found: dict[tuple[str, str, int], Figure], window: int) -> str:
+    """The decoders in one line each, with and without a prompt."""
+    rows = [["Autoregressive", "the reference", "one token a pass", "256", "256"]]
+    for title, name, idea in README_ROWS:
+        prompted, open_laws = (found[name, condition, window] for condition in ("prompts, guidance 2", "no prompt"))
+        rows.append([title, prompted.promise, idea, prompted.short(), open_laws.short()])
+    head = ["decoder", "promise", "how", "passes, with a prompt", "passes, no prompt"]
+    return markdown_table(head, rows)
 
 
 if __name__ == "__main__":
