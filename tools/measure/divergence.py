@@ -15,7 +15,8 @@ def first_difference(ours: list[int], reference: list[int]) -> int | None:
 
 
 def logits_at(model: ImageModel, pair: tuple[str, int, float], prefix: list[int], windowed: bool) -> Tensor:
-    """Guided logits [V] float64 after `prefix`, fed in one forward (a window's shape) or one token at a time."""
+    """Guided logits [V] float64 after `prefix`, fed in one forward (a window's shape) or one token at a
+    time."""
     text, _, guidance = pair
     target = model.target(model.grids[0], guidance)
     logits = target.prefill([model.encode_prompt(text)], slots=model.grids[0].length + 64)
@@ -39,8 +40,9 @@ def rounding_at(
 ) -> dict[str, float]:
     """How close the two candidates of a first difference are, and how far rounding moves them.
 
-    `gap`: difference of their scores log q + Gumbel noise in float64. `moved`: how far the rounded model's two ways of
-    computing (one token at a time, one window) have together moved that difference; a flip needs gap <= moved.
+    `gap`: difference of their scores log q + Gumbel noise in float64. `moved`: how far the rounded model's
+    two ways of computing (one token at a time, one window) have together moved that difference; a flip needs
+    gap <= moved.
     """
     candidates = [reference[cell], ours[cell]]
     noise = -np.log(exponential_noise(pair[1], cell, exact.vocabulary)[candidates])

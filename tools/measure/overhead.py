@@ -1,10 +1,11 @@
-"""What a decoding step costs beyond the model: time of the whole step over time of its bare forward, in one run.
+"""What a decoding step costs beyond the model: time of the whole step over time of its bare forward, in one
+run.
 
 python tools/measure/overhead.py [--json FILE] [--write]
 
-Window 31, batch 1, guidance 2, float32, on the built-in model and on a randomly initialised LlamaGen-B. The decode's own
-forwards are timed from inside, so numerator and denominator are the same forwards. On a device that computes in the
-background this would need a wait for it around each forward; here: CPU.
+Window 31, batch 1, guidance 2, float32, on the built-in model and on a randomly initialised LlamaGen-B. The
+decode's own forwards are timed from inside, so numerator and denominator are the same forwards. On a device
+that computes in the background this would need a wait for it around each forward; here: CPU.
 """
 
 from __future__ import annotations

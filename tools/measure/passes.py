@@ -2,8 +2,8 @@
 
 python tools/measure/passes.py [--pictures 50] [--windows 16 32] [--json FILE] [--write]
 
-The laws of a prompt are nearly certain (the model recalls its drawings), those without a prompt are open: both are
-measured. Temperature 1, no top-k, float32. `--write` puts the table into docs/measured.md.
+The laws of a prompt are nearly certain (the model recalls its drawings), those without a prompt are open:
+both are measured. Temperature 1, no top-k, float32. `--write` puts the table into docs/measured.md.
 """
 
 from __future__ import annotations
@@ -30,11 +30,19 @@ from jacobi_ar.decoding import (
 from jacobi_ar.model_loaders.image_model import ImageModel
 
 README_ROWS = [
-    ("Same-Picture Jacobi", "same picture, uniform", "drafts stand where they are what step-by-step decoding draws"),
+    (
+        "Same-Picture Jacobi",
+        "same picture, uniform",
+        "drafts stand where they are what step-by-step decoding draws",
+    ),
     ("SJD", "SJD, fresh", "speculative Jacobi decoding, as published"),
     ("SJD, maximal coupling", "SJD, maximal coupling", "redrafts change no more than their law does"),
     ("SJD, shared noise", "SJD, shared noise", "redrafts use the same noise at every try"),
-    ("Greedy Jacobi", "greedy Jacobi (temperature 0)", "the likeliest tokens only; same picture as temperature 0"),
+    (
+        "Greedy Jacobi",
+        "greedy Jacobi (temperature 0)",
+        "the likeliest tokens only; same picture as temperature 0",
+    ),
 ]
 CONDITIONS = {"prompts, guidance 1": 1.0, "prompts, guidance 2": 2.0, "no prompt": 1.0}
 BATCH = 10
@@ -134,7 +142,9 @@ def readme_table(found: dict[tuple[str, str, int], Figure], window: int) -> str:
     """The decoders in one line each, with and without a prompt."""
     rows = [["Autoregressive", "the reference", "one token a pass", "256", "256"]]
     for title, name, idea in README_ROWS:
-        prompted, open_laws = (found[name, condition, window] for condition in ("prompts, guidance 2", "no prompt"))
+        prompted, open_laws = (
+            found[name, condition, window] for condition in ("prompts, guidance 2", "no prompt")
+        )
         rows.append([title, prompted.promise, idea, prompted.short(), open_laws.short()])
     head = ["decoder", "promise", "how", "passes, with a prompt", "passes, no prompt"]
     return markdown_table(head, rows)

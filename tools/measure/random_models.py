@@ -1,4 +1,5 @@
-"""Randomly initialised models of real shape, loaded through the package's own loader from a file in the official layout."""
+"""Randomly initialised models of real shape, loaded through the package's own loader from a file in the
+official layout."""
 
 from __future__ import annotations
 
@@ -7,10 +8,9 @@ from pathlib import Path
 
 import common  # noqa: F401  (makes jacobi_ar importable)
 import torch
-from safetensors.torch import save_file
-
 from jacobi_ar.model_loaders.image_model import ImageModel
 from jacobi_ar.model_loaders.load import load_image_model
+from safetensors.torch import save_file
 
 
 def random_llamagen_b(dtype: torch.dtype = torch.float32) -> ImageModel:

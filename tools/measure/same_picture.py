@@ -2,11 +2,12 @@
 
 python tools/measure/same_picture.py [--pairs 100] [--dtypes float64 float32 bfloat16] [--json FILE] [--write]
 
-Three comparisons over the same (prompt, seed) pairs, a third of them each with a prompt at guidance 2, with a prompt at
-guidance 1 and without a prompt:
+Three comparisons over the same (prompt, seed) pairs, a third of them each with a prompt at guidance 2, with a
+prompt at guidance 1 and without a prompt:
 * float64, against one token a pass: equal, always;
 * any dtype, against one token a pass in forwards of the decoder's shape: equal, bit for bit;
-* float32 and bfloat16, against one token a pass: equal up to rounding. Each first difference is looked at in float64: how
+* float32 and bfloat16, against one token a pass: equal up to rounding. Each first difference is looked at in
+  float64: how
   far apart are the two candidates there, and how far has rounding moved them against each other.
 Long; finished parts are kept in the JSON file and not made again.
 """
@@ -161,8 +162,8 @@ def main() -> None:
     ]
     table = markdown_table(head, cells)
     caption = (
-        "A first difference is within rounding when the two candidates' scores lie closer together in float64 (the gap) "
-        f"than the dtype's rounding has moved them against each other. {machine()}."
+        "A first difference is within rounding when the two candidates' scores lie closer together in float64 "
+        f"(the gap) than the dtype's rounding has moved them against each other. {machine()}."
     )
     print(f"\n{table}\n\n{caption}")
     if options.write:
