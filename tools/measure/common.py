@@ -33,7 +33,8 @@ def builtin_model(dtype: torch.dtype = torch.float32) -> ImageModel:
 
 def machine() -> str:
     """What the figures were measured on, for captions."""
-    return f"{platform.system()} {platform.machine()}, {torch.get_num_threads()} threads, torch {torch.__version__}"
+    system = f"{platform.system()} {platform.machine()}"
+    return f"{system}, {torch.get_num_threads()} threads, torch {torch.__version__}"
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

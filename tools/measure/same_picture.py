@@ -7,8 +7,7 @@ prompt at guidance 1 and without a prompt:
 * float64, against one token a pass: equal, always;
 * any dtype, against one token a pass in forwards of the decoder's shape: equal, bit for bit;
 * float32 and bfloat16, against one token a pass: equal up to rounding. Each first difference is looked at in
-  float64: how
-  far apart are the two candidates there, and how far has rounding moved them against each other.
+  float64: how far apart are the two candidates there, and how far has rounding moved them against each other.
 Long; finished parts are kept in the JSON file and not made again.
 """
 
