@@ -301,9 +301,10 @@ def test_file_names_come_from_prompts() -> None:
 
 
 def test_progress_is_a_line_a_tenth_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    progress = demo.ProgressLine()
+    progress = demo.ProgressLine("4")
     for value in range(257):
-        progress("progress", {"value": value, "max": 256})
+        progress("progress", {"node": "4", "value": value, "max": 256})
+        progress("progress", {"node": "5", "value": 1, "max": 1})
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 11 and lines[-1].endswith("256 of 256 tokens")
 

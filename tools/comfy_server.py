@@ -38,6 +38,7 @@ class ComfyServer:
         preview_method: str = "auto",
         cpu: bool | None = None,
         python: Path | None = None,
+        threads: int | None = None,
     ) -> None:
         self.comfyui = comfyui
         self.base = dev_folder / "base"
@@ -47,6 +48,7 @@ class ComfyServer:
         self.preview_method = preview_method
         self.python = python or Path(sys.executable)
         self.cpu = not torch_has_gpu() if cpu is None else cpu
+        self.threads = threads  # of torch on the CPU; None leaves it to torch
         self.process: subprocess.Popen[bytes] | None = None
         self.boot_seconds = 0.0
 
@@ -65,6 +67,8 @@ class ComfyServer:
         self.log.parent.mkdir(parents=True, exist_ok=True)
         start = time.monotonic()
         environment = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONUTF8": "1"}
+        if self.threads is not None:
+            environment["OMP_NUM_THREADS"] = str(self.threads)
         # A process group of its own, so that everything it starts can be ended with it.
         if os.name == "nt":
             group = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}

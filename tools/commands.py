@@ -164,12 +164,7 @@ def run_tests(wanted: argparse.Namespace) -> int:
 
     if find_chromium() is None:
         say(f"no Chromium was found, so the browser tests are skipped. {how_to_get_chromium()}")
-    codes = []
-    if not wanted.arguments:  # the whole suite, style included
-        codes.append(
-            subprocess.run([sys.executable, "-m", "ruff", "check", "."], cwd=ROOT, check=False).returncode
-        )
-    codes.append(
-        subprocess.run([sys.executable, "-m", "pytest", *wanted.arguments], cwd=ROOT, check=False).returncode
-    )
+    # The style check belongs to the whole suite; with arguments somebody is after certain tests.
+    checks = [["pytest", *wanted.arguments]] if wanted.arguments else [["ruff", "check", "."], ["pytest"]]
+    codes = [wait_for(subprocess.Popen([sys.executable, "-m", *check], cwd=ROOT)) for check in checks]
     return next((code for code in codes if code), 0)

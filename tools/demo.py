@@ -12,7 +12,7 @@ from . import client
 from .comfy_server import ROOT
 from .environment import say
 from .problem import Problem
-from .workflow_api import Prompt, to_api, with_decoder, with_inputs
+from .workflow_api import Prompt, only, to_api, with_decoder, with_inputs
 
 DECODERS = {
     "same-picture": "JacobiARDecoderSamePicture",
@@ -30,7 +30,7 @@ def make_picture(
     workflow = json.loads((ROOT / "workflows" / "quickstart.json").read_text(encoding="utf-8"))
     object_info = client.get(url, "/object_info")
     api = build(to_api(workflow, object_info), object_info, prompt, decoder, seed)
-    run = client.run_prompt(url, api, workflow=workflow, on_event=ProgressLine())
+    run = client.run_prompt(url, api, workflow=workflow, on_event=ProgressLine(only(api, GENERATE)))
     if run.status != "success":
         raise Problem(
             run.error.strip() or f"the run ended as: {run.status}.", "ComfyUI's log holds the details."
@@ -98,12 +98,13 @@ class ProgressLine:
 
     WIDTH = 32
 
-    def __init__(self) -> None:
+    def __init__(self, node: str) -> None:
+        self.node = node
         self.live = sys.stdout.isatty()
         self.tenth = -1
 
     def __call__(self, kind: str, data: dict[str, Any]) -> None:
-        if kind == "progress" and data.get("max"):
+        if kind == "progress" and data["node"] == self.node:
             self.show(data["value"], data["max"])
         elif kind.startswith("execution_") and self.live and self.tenth >= 0:
             print(flush=True)

@@ -1,0 +1,61 @@
+"""One real ComfyUI for the session, with this package in it. `python tools/dev.py test` prepares it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jacobi_ar.tests.host.support import Host
+from jacobi_ar.tools import client
+from jacobi_ar.tools.comfy_server import ComfyServer
+from jacobi_ar.tools.commands import PREPARED, dev_folder
+
+
+@pytest.fixture(scope="session")
+def comfyui() -> Path:
+    if PREPARED not in os.environ:
+        pytest.skip("needs a ComfyUI: run the tests by `python tools/dev.py test`")
+    return Path(os.environ[PREPARED])
+
+
+@pytest.fixture(scope="session")
+def test_folder(comfyui: Path) -> Path:
+    """Apart from the folder of `demo` and `serve`, and without what an earlier session left."""
+    folder = dev_folder() / "tests"
+    for left in ("base/output", "base/input", "base/models", "base/temp"):
+        shutil.rmtree(folder / left, ignore_errors=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def server(comfyui: Path, test_folder: Path) -> Iterator[ComfyServer]:
+    # A plain `kill` ends the session as Ctrl-C does, so that the server goes with it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # One thread: the model is tiny, and several would fight over a machine that is busy with other things.
+    with ComfyServer(comfyui, test_folder, threads=1) as running:
+        running.check_package()
+        yield running
+
+
+@pytest.fixture(scope="session")
+def host(server: ComfyServer) -> Host:
+    return Host(server.url, client.get(server.url, "/object_info"))
+
+
+@pytest.fixture
+def fresh(host: Host) -> Host:
+    """The server with nothing cached from earlier tests."""
+    client.post(host.url, "/free", {"unload_models": True, "free_memory": True})
+    host.run(EMPTY)  # memory is freed before the next prompt, so this one takes the old results along
+    return host
+
+
+EMPTY: dict[str, dict[str, Any]] = {
+    "1": {"class_type": "EmptyImage", "inputs": {"width": 8, "height": 8, "batch_size": 1, "color": 0}},
+    "2": {"class_type": "PreviewImage", "inputs": {"images": ["1", 0]}},
+}

@@ -1,0 +1,172 @@
+"""The package in ComfyUI's own page, driven in headless Chromium. Screenshots go to screenshots/ in the
+development folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jacobi_ar.tests.host.support import WORKFLOWS, Host, node_of, read_workflow
+from jacobi_ar.tools.browser import find_chromium, how_to_get_chromium
+from jacobi_ar.tools.comfy_server import PACKAGE_FOLDER
+from jacobi_ar.tools.commands import dev_folder
+from jacobi_ar.tools.demo import GENERATE
+
+pytestmark = [pytest.mark.host, pytest.mark.browser]
+
+SWITCHES = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+            "--disable-component-update", "--disable-sync", "--disable-quic"]  # fmt: skip
+LOADED = "() => !!window.LiteGraph?.registered_node_types?.['JacobiARGenerate'] && !!window.app?.graph"
+# Resolves when the next run ends: "execution_success", or the error's data as text.
+NEXT_END = """() => { window.runEnd = new Promise(resolve => {
+    const api = window.app.api;
+    api.addEventListener('execution_success', () => resolve('execution_success'), {once: true});
+    api.addEventListener('execution_error', event => resolve(JSON.stringify(event.detail)), {once: true});
+}) }"""
+HAS_IMAGES = "id => (window.app.graph.getNodeById(id)?.imgs ?? []).some(image => image.naturalWidth > 0)"
+SAVED_NAMES = "id => (window.app.nodeOutputs[id]?.images ?? []).map(image => image.filename)"
+# Pictures on nodes are loaded when the nodes are drawn, so all of them have to be in view.
+SHOW_ALL = """() => {
+    const nodes = window.app.graph._nodes, canvas = window.app.canvas;
+    const left = Math.min(...nodes.map(n => n.pos[0])), top = Math.min(...nodes.map(n => n.pos[1]));
+    const right = Math.max(...nodes.map(n => n.pos[0] + n.size[0]));
+    const bottom = Math.max(...nodes.map(n => n.pos[1] + n.size[1]));
+    const scale = Math.min(1500 / (right - left), 780 / (bottom - top), 1);
+    canvas.ds.scale = scale;
+    canvas.ds.offset = [110 / scale - left, 110 / scale - top];
+    canvas.setDirty(true, true);
+}"""
+SET_WIDGET = """([id, name, value]) => {
+    window.app.graph.getNodeById(id).widgets.find(widget => widget.name === name).value = value
+}"""
+RUN_BUTTON = '[data-testid="queue-button"]'
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs the Python package playwright")
+    program = find_chromium()
+    if program is None:
+        pytest.skip(f"needs Chromium. {how_to_get_chromium()}")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=program, headless=True, args=SWITCHES)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(chromium: Any, host: Host) -> Iterator[Any]:
+    """ComfyUI's page, ready and settled."""
+    tab = chromium.new_page(viewport={"width": 1680, "height": 950})
+    tab.set_default_timeout(60_000)
+    tab.goto(host.url)
+    tab.wait_for_function(LOADED)
+    tab.wait_for_timeout(1500)  # the default workflow and dialogs come in late
+    yield tab
+    tab.close()
+
+
+def open_workflow(page: Any, workflow: dict[str, Any]) -> None:
+    page.evaluate("workflow => window.app.loadGraphData(workflow)", workflow)
+    missing = (
+        "() => window.app.graph._nodes.filter(n => !LiteGraph.registered_node_types[n.type]).map(n => n.type)"
+    )
+    assert page.evaluate(missing) == []
+    page.evaluate(SHOW_ALL)
+
+
+def screenshot(page: Any, name: str) -> Path:
+    path = dev_folder() / "screenshots" / f"{name}.png"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=path)
+    return path
+
+
+def shows_picture(page: Any, node: int) -> None:
+    """Waits until the page shows a loaded picture (a result or a live preview) on this node."""
+    page.wait_for_function(HAS_IMAGES, arg=node, timeout=20_000)
+
+
+def with_widget(workflow: dict[str, Any], class_type: str, slot: int, value: Any) -> dict[str, Any]:
+    for node in workflow["nodes"]:
+        if node["type"] == class_type:
+            node["widgets_values"][slot] = value
+    return workflow
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_our_converter_agrees_with_the_page(page: Any, host: Host, path: Path) -> None:
+    open_workflow(page, read_workflow(path.stem))
+    theirs = page.evaluate("async () => (await window.app.graphToPrompt()).output")
+    ours = host.api(path.stem)
+    assert {id_: (node["class_type"], node["inputs"]) for id_, node in ours.items()} == {
+        id_: (node["class_type"], node["inputs"]) for id_, node in theirs.items()
+    }
+
+
+def test_the_quickstart_runs_by_a_click_with_a_preview_and_a_picture(page: Any, host: Host) -> None:
+    workflow = read_workflow("quickstart")
+    generate, save = (int(node_of(host.api(), name)) for name in (GENERATE, "SaveImage"))
+    open_workflow(page, workflow)
+    page.evaluate(NEXT_END)
+    page.locator(RUN_BUTTON).first.click()
+    assert page.evaluate("() => window.runEnd") == "execution_success"
+    shows_picture(page, save)
+    screenshot(page, "quickstart")
+
+    # Again, longer, to catch the preview while it runs; the first picture is still on the other node.
+    page.evaluate(SET_WIDGET, [generate, "batch_size", 16])
+    page.evaluate(NEXT_END)
+    page.locator(RUN_BUTTON).first.click()
+    shows_picture(page, generate)
+    screenshot(page, "quickstart-running")
+    assert page.evaluate("() => window.runEnd") == "execution_success"
+    page.wait_for_function("id => window.app.nodeOutputs[id].images.length === 16", arg=save)
+    screenshot(page, "quickstart-batch")
+
+
+def test_the_comparison_shows_both_pictures(page: Any, host: Host) -> None:
+    open_workflow(page, read_workflow("same_picture"))
+    page.evaluate(NEXT_END)
+    page.locator(RUN_BUTTON).first.click()
+    assert page.evaluate("() => window.runEnd") == "execution_success"
+    shown = [
+        int(id_) for id_, node in host.api("same_picture").items() if node["class_type"] == "PreviewImage"
+    ]
+    assert len(shown) == 2
+    for id_ in shown:
+        shows_picture(page, id_)
+        assert page.evaluate(SAVED_NAMES, id_)
+    screenshot(page, "same-picture")
+
+
+def test_the_template_address_opens_the_quickstart(page: Any, host: Host) -> None:
+    """The address that `dev.py serve` prints, and the one behind the card in the template gallery."""
+    page.goto(f"{host.url}/?template=quickstart&source={PACKAGE_FOLDER}")
+    page.wait_for_function(LOADED)
+    page.wait_for_function("() => window.app.graph._nodes.some(node => node.type === 'JacobiARGenerate')")
+    types = page.evaluate("() => window.app.graph._nodes.map(node => node.type).sort()")
+    assert types == sorted(node["type"] for node in read_workflow("quickstart")["nodes"])
+
+
+def test_a_saved_picture_dropped_on_the_page_brings_its_workflow_back(page: Any, host: Host) -> None:
+    workflow = read_workflow("quickstart")
+    with_widget(workflow, GENERATE, 0, 23)
+    with ThreadPoolExecutor(1) as elsewhere:  # the browser driver has an event loop in this thread
+        run = elsewhere.submit(host.run, host.quickstart(seed=23), workflow=workflow).result()
+    (image,) = run.images
+    query = "&".join(f"{key}={image[key]}" for key in ("filename", "subfolder", "type"))
+    page.evaluate("() => window.app.graph.clear()")
+    page.evaluate(
+        """async query => {
+            const picture = await (await fetch('/view?' + query)).blob();
+            await window.app.handleFile(new File([picture], 'picture.png', {type: 'image/png'}));
+        }""",
+        query,
+    )
+    page.wait_for_function("() => window.app.graph._nodes.some(node => node.type === 'JacobiARGenerate')")
+    prompt = page.evaluate("async () => (await window.app.graphToPrompt()).output")
+    assert prompt[node_of(prompt, GENERATE)]["inputs"]["seed"] == 23

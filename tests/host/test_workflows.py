@@ -1,0 +1,82 @@
+"""The workflows that come with the package, run as they are."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from jacobi_ar.tests.host.support import PREFIX, WORKFLOWS, Host, node_of, read_workflow
+from jacobi_ar.tools import client
+from jacobi_ar.tools.demo import GENERATE, facts_of
+from jacobi_ar.tools.workflow_api import default_inputs
+from PIL import Image
+
+pytestmark = pytest.mark.host
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_a_workflow_runs_and_saves_pictures_that_hold_it(host: Host, path: Path) -> None:
+    workflow = read_workflow(path.stem)
+    prompt = host.api(path.stem)
+    run = host.run(prompt, workflow=workflow)
+    assert run.status == "success", run.error
+    assert run.images
+    for image in run.images:
+        png = client.fetch_image(host.url, image)
+        picture = Image.open(io.BytesIO(png))
+        assert picture.format == "PNG" and np.asarray(picture).std() > 1
+        embedded = json.loads(picture.info["prompt"])
+        assert {id_: node["inputs"] for id_, node in embedded.items()} == {
+            id_: node["inputs"] for id_, node in prompt.items()
+        }
+        assert json.loads(picture.info["workflow"]) == workflow
+
+
+def test_the_quickstart_has_six_nodes_and_few_passes(host: Host) -> None:
+    prompt = host.quickstart()
+    assert len(prompt) == 6
+    facts = facts_of(host.run(prompt))
+    assert facts["autoregressive_passes"] == 256 and facts["passes"] <= 64
+    assert facts["promise"] == "same picture" and facts["seeds"] == ["1"]
+
+
+def test_same_picture_gives_the_pixels_of_step_by_step_decoding(host: Host) -> None:
+    pictures = [
+        host.picture(host.run(host.quickstart(decoder))) for decoder in ("same-picture", "autoregressive")
+    ]
+    assert np.array_equal(*pictures)
+
+
+def test_the_comparison_workflow_shows_the_same_picture_twice(host: Host) -> None:
+    prompt = host.api("same_picture")
+    for node in prompt.values():
+        if node["class_type"] == GENERATE:
+            node["inputs"]["seed"] = 1
+    run = host.run(prompt)
+    assert len(run.images) == 2
+    assert np.array_equal(host.picture(run, 0), host.picture(run, 1))
+
+
+def test_every_node_of_the_package_is_used_or_can_be(host: Host) -> None:
+    """Each decoder in the quickstart; the other nodes are in it."""
+    decoders = sorted(id_ for id_ in host.ours if id_.startswith(f"{PREFIX}Decoder"))
+    used = {node["class_type"] for node in host.api().values()} | set(decoders)
+    assert set(host.ours) <= used
+    for decoder in decoders:
+        prompt = host.quickstart()
+        node = prompt[node_of(prompt, f"{PREFIX}Decoder")]
+        if node["class_type"] != decoder:
+            node["class_type"], node["inputs"] = decoder, default_inputs(host.classes[decoder])
+        run = host.run(prompt)
+        assert run.status == "success", f"{decoder}: {run.error}"
+
+
+def test_a_batch_holds_the_pictures_of_its_seeds(host: Host) -> None:
+    together = host.run(host.quickstart(batch_size=3, seed=5))
+    assert len(together.images) == 3
+    assert facts_of(together)["seeds"] == ["5", "6", "7"]
+    alone = host.run(host.quickstart(seed=6))
+    assert np.array_equal(host.picture(together, 1), host.picture(alone))
