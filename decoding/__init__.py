@@ -18,7 +18,19 @@ Shape letters: B images, L lanes, W window, D drafts of a step, V codebook size,
 slots. Tokens are int64; laws float32 (float64 for a float64 model) whatever the weights are.
 """
 
-from .decoders import DRAWS, Decoder, autoregressive, greedy_jacobi, same_picture, sjd
+from .decoders import (
+    DRAWS,
+    Decoder,
+    autoregressive,
+    block_sjd,
+    greedy_jacobi,
+    gsd,
+    lantern,
+    same_picture,
+    sjd,
+    with_prediction,
+    with_semantics,
+)
 from .errors import DecodingError, NonFiniteLogits
 from .grid import TokenGrid
 from .initialisers import INITIALISERS
@@ -43,10 +55,15 @@ __all__ = [
     "TokenGrid",
     "Trace",
     "autoregressive",
+    "block_sjd",
     "decode",
     "greedy_jacobi",
+    "gsd",
     "image_seeds",
+    "lantern",
     "run_to_end",
     "same_picture",
     "sjd",
+    "with_prediction",
+    "with_semantics",
 ]

@@ -1,26 +1,26 @@
-"""Decoders: a schedule, an initialiser, a verifier and a redrafter, with the promise that they keep
-together."""
+"""Decoders: a schedule, an initialiser, a verifier and a redrafter, with the promise they keep together."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from .block import BlockTest
 from .errors import DecodingError
 from .initialisers import INITIALISERS, CopyLeft, Initialiser
+from .prediction import VerificationPrediction
 from .promises import Promise, promise_of
-from .redrafters import FreshDraw, GreedyDraw, MaximalCoupling, Redrafter, SharedNoiseDraw
+from .ratios import GroupedRatio, NeighbourhoodRatio
+from .redrafters import Draw, FreshDraw, GreedyDraw, MaximalCoupling, Redrafter, SharedNoiseDraw, TargetLaw
 from .schedules import RasterWindow
-from .verifiers import ExactTokenTest, GreedyMatch, SharedNoiseMatch, Verifier
+from .semantics import SemanticsVerification
+from .verifiers import GreedyMatch, SharedNoiseMatch, TokenTest, Verifier
 
-DRAWS: dict[str, Redrafter] = {
-    part.draw: part for part in (FreshDraw(), MaximalCoupling(), SharedNoiseDraw())
-}
+DRAWS: dict[str, Draw] = {part.name: part for part in (FreshDraw(), MaximalCoupling(), SharedNoiseDraw())}
 
 
 @dataclass(frozen=True)
 class Decoder:
-    """Four interchangeable parts. Combinations that would break a promise in silence are refused
-    (DecodingError)."""
+    """Four interchangeable parts. DecodingError for combinations that would break a promise in silence."""
 
     name: str
     schedule: RasterWindow
@@ -40,7 +40,7 @@ class Decoder:
         parts = [
             f"window {self.schedule.window}",
             f"start {self.initialiser.name}",
-            f"draws {self.redrafter.draw}",
+            f"draws {self.redrafter.draw.name}",
         ]
         if self.schedule.fixed_shapes:
             parts.append("fixed shapes")
@@ -48,32 +48,86 @@ class Decoder:
 
 
 def autoregressive(padded_window: int = 0) -> Decoder:
-    """One token a pass. With `padded_window` W > 0 each forward has the shape of a fixed-shape decoder of
-    window W."""
+    """One token a pass; with `padded_window` above 0 in the shapes of a fixed-shape decoder of that
+    window."""
     schedule = RasterWindow(padded_window, drafting=False, fixed_shapes=padded_window > 0)
-    return Decoder("Autoregressive", schedule, CopyLeft(), SharedNoiseMatch(), SharedNoiseDraw())
+    redrafter = Redrafter(TargetLaw(), SharedNoiseDraw())
+    return Decoder("Autoregressive", schedule, CopyLeft(), SharedNoiseMatch(), redrafter)
 
 
 def greedy_jacobi(window: int = 31) -> Decoder:
     """Jacobi decoding of the likeliest tokens (Santilli et al. 2023): AR's picture at temperature 0."""
-    return Decoder("Greedy Jacobi", _drafting(window), CopyLeft(), GreedyMatch(), GreedyDraw())
+    redrafter = Redrafter(TargetLaw(), GreedyDraw())
+    return Decoder("Greedy Jacobi", _drafting(window), CopyLeft(), GreedyMatch(), redrafter)
 
 
-def same_picture(window: int = 31, initialiser: str = "copy left", fixed_shapes: bool = True) -> Decoder:
-    """AR's own picture for the seed: drafts are accepted where they equal AR's draw with the cell's shared
-    noise."""
-    schedule = _drafting(window, fixed_shapes)
-    return Decoder(
-        "Same-Picture Jacobi", schedule, _initialiser(initialiser), SharedNoiseMatch(), SharedNoiseDraw()
-    )
+def same_picture(window: int = 31, initialiser: str = "uniform", fixed_shapes: bool = True) -> Decoder:
+    """AR's own picture for the seed: a draft stands where it is AR's draw with the cell's shared noise."""
+    schedule, redrafter = _drafting(window, fixed_shapes), Redrafter(TargetLaw(), SharedNoiseDraw())
+    return Decoder("Same-Picture Jacobi", schedule, _initialiser(initialiser), SharedNoiseMatch(), redrafter)
 
 
 def sjd(window: int = 15, initialiser: str = "uniform", draw: str = "fresh") -> Decoder:
     """Speculative Jacobi decoding (Teng et al., ICLR 2025), with any initialiser and any of the three
     draws."""
+    return _tested("SJD", TokenTest(), window, initialiser, draw)
+
+
+def block_sjd(window: int = 31, initialiser: str = "uniform") -> Decoder:
+    """SJD with block verification (Sun et al., arXiv 2403.10444) in place of the token test; fresh draws."""
+    return _tested("SJD, block test", BlockTest(), window, initialiser, "fresh")
+
+
+def gsd(
+    window: int = 15,
+    initialiser: str = "uniform",
+    draw: str = "fresh",
+    group: int = 14,
+    probability_gap: float = 0.15,
+    embedding_gap: float = 0.5,
+) -> Decoder:
+    """Grouped speculative decoding (ICCV 2025)."""
+    ratio = GroupedRatio(group, probability_gap, embedding_gap)
+    return _tested("GSD", TokenTest(ratio), window, initialiser, draw)
+
+
+def lantern(
+    window: int = 15,
+    initialiser: str = "uniform",
+    draw: str = "fresh",
+    neighbours: int = 1000,
+    bound: float = 0.1,
+) -> Decoder:
+    """LANTERN's relaxed test (ICLR 2025) inside SJD."""
+    ratio = NeighbourhoodRatio(neighbours, bound)
+    return _tested("LANTERN", TokenTest(ratio), window, initialiser, draw)
+
+
+def with_semantics(
+    decoder: Decoder, proportion: float = 0.8, one_number: bool = True, reject_from_start: bool = False
+) -> Decoder:
+    """`decoder` with semantics verification over its ratio (SJD-SV, arXiv 2609.13245)."""
+    if not isinstance(decoder.verifier, TokenTest):
+        raise DecodingError(
+            f"semantics verification works over a ratio test (SJD, GSD, LANTERN); {decoder.name} has none"
+        )
+    verifier = SemanticsVerification(decoder.verifier.ratio, proportion, one_number, reject_from_start)
+    return replace(decoder, name=f"{decoder.name}-SV", verifier=verifier)
+
+
+def with_prediction(decoder: Decoder, growth: int = 3, decay: float = 0.5, cap: float = 10.0) -> Decoder:
+    """`decoder` with verification prediction as the law of its redrafts (SJD-VP, arXiv 2603.27115)."""
+    if not decoder.schedule.drafting or isinstance(decoder.verifier, GreedyMatch):
+        raise DecodingError(f"verification prediction changes the law of redrafts; {decoder.name} draws none")
+    redrafter = Redrafter(VerificationPrediction(growth, decay, cap), decoder.redrafter.draw)
+    return replace(decoder, name=f"{decoder.name}-VP", redrafter=redrafter)
+
+
+def _tested(name: str, verifier: Verifier, window: int, initialiser: str, draw: str) -> Decoder:
     if draw not in DRAWS:
         raise DecodingError(f"unknown draw {draw!r}: choose one of {', '.join(DRAWS)}")
-    return Decoder("SJD", _drafting(window), _initialiser(initialiser), ExactTokenTest(), DRAWS[draw])
+    redrafter = Redrafter(TargetLaw(), DRAWS[draw])
+    return Decoder(name, _drafting(window), _initialiser(initialiser), verifier, redrafter)
 
 
 def _drafting(window: int, fixed_shapes: bool = False) -> RasterWindow:

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
+
+
+class History(NamedTuple):
+    """Earlier target laws of the drafts' positions, for laws that look back."""
+
+    laws: Tensor  # [L, W, N, V], newest first
+    age: Tensor  # [L, W] int64, how many of them there are
 
 
 @dataclass(frozen=True)
@@ -18,6 +27,7 @@ class Drafts:
 
     tokens: Tensor  # [L, W] int64
     laws: Tensor  # [L, W, V]
+    history: History | None = None
 
     @classmethod
     def none(cls, like: Tensor) -> Drafts:
@@ -28,18 +38,28 @@ class Drafts:
 
     def first(self, width: int) -> Drafts:
         """The first `width` columns."""
-        return Drafts(self.tokens[:, :width], self.laws[:, :width])
+        return self._map(lambda field: field[:, :width])
+
+    def of_lanes(self, lanes: Tensor) -> Drafts:
+        """The drafts of these lanes ([L'] int64)."""
+        return self._map(lambda field: field[lanes])
 
     def carry(
         self,
-        lanes: Tensor,  # [L'] int64: which lane each lane of the next step continues
-        columns: Tensor,  # [L', W'] int64: which of our W columns goes where; may point past the end
-        fresh: Drafts,  # [L', W'] drafts for the columns that point past the end
+        columns: Tensor,  # [L, W'] int64: which of our W columns goes where; may point past the end
+        fresh: Drafts,  # [L, W'] drafts for the columns that point past the end
     ) -> Drafts:
         """The next step's drafts: surviving columns moved to the front, fresh ones behind them."""
         width = self.tokens.shape[1]
         new = columns >= width
-        source = columns.clamp(max=width - 1)
-        tokens = torch.where(new, fresh.tokens, self.tokens[lanes[:, None], source])
-        laws = torch.where(new[..., None], fresh.laws, self.laws[lanes[:, None], source])
-        return Drafts(tokens, laws)
+        lane = torch.arange(len(columns), device=columns.device)[:, None]
+        moved = self._map(lambda field: field[lane, columns.clamp(max=width - 1)])
+        history = moved.history
+        if history is not None:
+            history = History(history.laws, torch.where(new, 0, history.age))
+        tokens = torch.where(new, fresh.tokens, moved.tokens)
+        return Drafts(tokens, torch.where(new[..., None], fresh.laws, moved.laws), history)
+
+    def _map(self, change: Callable[[Tensor], Tensor]) -> Drafts:
+        history = self.history and History(change(self.history.laws), change(self.history.age))
+        return Drafts(change(self.tokens), change(self.laws), history)

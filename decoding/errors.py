@@ -14,6 +14,6 @@ class NonFiniteLogits(DecodingError):
         super().__init__(
             f"the model gave NaN or infinite logits in forward {forward}, for image "
             f"{', '.join(map(str, images))} of the batch, after {filled} of {cells} tokens. "
-            "Load the model in float32 or bfloat16 (float16 overflows in some models); if it still happens, the "
-            "checkpoint is damaged: download it again."
+            "Load the model in float32 or bfloat16 (float16 overflows in some models); if it still "
+            "happens, the checkpoint is damaged: download it again."
         )

@@ -45,12 +45,15 @@ def decode(
     sampling: SamplingSettings,
     seeds: Sequence[int],
     kept: Tensor | None = None,
+    codebook: Tensor | None = None,
 ) -> Iterator[StepReport]:
     """Decode one token grid a prompt; yields a StepReport after each forward, the last with the result.
 
     prompts: what the target's `prefill` takes, one an image. seeds: 0 .. 2^64 - 1, one an image; an image
-        depends on its own seed only. kept: [B, rows, cols] int64, tokens to keep, -1 where to decode. Changes
-        nothing but the target's cache.
+        depends on its own seed only.
+    kept: [B, rows, cols] int64, tokens to keep, -1 where to decode.
+    codebook: [V, C], the image tokenizer's, for decoders that compare codes (GSD, LANTERN).
+    Changes nothing but the target's cache.
     Raises DecodingError (settings that cannot be decoded with; NonFiniteLogits while running).
     """
     if len(seeds) != len(prompts):
@@ -59,7 +62,7 @@ def decode(
     given = (
         np.full((len(seeds), cells), -1) if kept is None else kept.reshape(len(seeds), cells).cpu().numpy()
     )
-    run = Run(target, decoder, sampling, list(seeds), given)
+    run = Run(target, decoder, sampling, list(seeds), given, codebook)
     logits = target.prefill(prompts, run.cache_slots)
     run.settle(logits[:, None], run.prefill_plan())
     while True:

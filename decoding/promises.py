@@ -5,9 +5,12 @@ from __future__ import annotations
 
 from enum import Enum
 
+from .block import BlockTest
 from .errors import DecodingError
+from .ratios import PlainRatio
 from .redrafters import Redrafter
-from .verifiers import Verifier
+from .semantics import SemanticsVerification
+from .verifiers import GreedyMatch, SharedNoiseMatch, TokenTest, Verifier
 
 
 class Promise(str, Enum):
@@ -31,20 +34,31 @@ _SENTENCES = {
     Promise.APPROXIMATE: "Pictures from a distribution close to the model's, not the same.",
 }
 
-# The exact test needs a draft whose declared law is the law it was drawn from, given everything to its left.
+# A ratio test needs drafts whose declared law is the law they were drawn from, given everything to their
+# left.
 _HONEST_DRAWS = ("fresh", "maximal coupling", "shared noise")
 
 
 def promise_of(verifier: Verifier, redrafter: Redrafter) -> Promise:
     """The promise of a combination; DecodingError where a part would silently break another's."""
-    if verifier.name in ("shared-noise match", "greedy match"):
+    if isinstance(verifier, (SharedNoiseMatch, GreedyMatch)):
         return Promise.SAME_PICTURE  # commits AR's own draw whatever the drafts were
-    if verifier.name == "exact token test":
-        if redrafter.draw not in _HONEST_DRAWS:
+    if redrafter.draw.name not in _HONEST_DRAWS:
+        raise DecodingError(
+            f"the {verifier.name} cannot follow {redrafter.draw.name!r} draws: their declared law is not "
+            "the law they were drawn from, so the pictures would be biased without notice. Choose fresh, "
+            "maximal coupling or shared noise."
+        )
+    if isinstance(verifier, BlockTest):
+        if redrafter.draw.name != "fresh":
             raise DecodingError(
-                f"the exact token test cannot follow {redrafter.draw!r} draws: their declared law is not the "
-                "law they were drawn from, so the pictures would be biased without notice. Choose fresh, "
-                "maximal coupling or shared noise."
+                f"the block test cannot follow {redrafter.draw.name!r} draws: it decides by numbers to the "
+                "right of the tokens it keeps, and such draws would carry that choice into the next test, "
+                "so the pictures would be biased without notice. Choose fresh draws, or the token test."
             )
         return Promise.SAME_DISTRIBUTION
+    if isinstance(verifier, TokenTest):
+        return Promise.SAME_DISTRIBUTION if isinstance(verifier.ratio, PlainRatio) else Promise.APPROXIMATE
+    if isinstance(verifier, SemanticsVerification):
+        return Promise.APPROXIMATE
     raise DecodingError(f"no promise is known for the verifier {verifier.name!r}")

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .codebook import Codebook
 from .decoders import Decoder
 from .drafts import Drafts
 from .errors import NonFiniteLogits
@@ -30,7 +31,9 @@ class Run:
         sampling: SamplingSettings,
         seeds: list[int],
         kept: np.ndarray,  # [B, cells] int64, -1 where to decode
+        codebook: Tensor | None = None,  # [V, C]
     ) -> None:
+        self.codebook = None if codebook is None else Codebook(codebook.to(target.device))
         self.target, self.decoder, self.sampling = target, decoder, sampling
         self.grid, self.device = target.grid, target.device
         self.schedule, self.window = decoder.schedule, decoder.schedule.window
@@ -106,9 +109,8 @@ class Run:
         def make_noise() -> Tensor:
             return noise.at(images, self.stream.cell_of[inside])
 
-        return Step(
-            drafts, laws, self._upload(is_draft & ~known), self._upload(known), make_noise, self._draw
-        )
+        testable, known = self._upload(is_draft & ~known), self._upload(known)
+        return Step(drafts, laws, testable, known, make_noise, self._draw, self.codebook)
 
     def _draw(self) -> Uniforms:
         w = self.window
@@ -181,8 +183,7 @@ class Run:
         )  # first position never tried
         frontier = self._frontier(step, plan, edge, np.minimum(ahead, end - 1))
         new = self.decoder.initialiser.initialise(frontier)
-        every = torch.arange(len(lanes), device=self.device)
-        self.drafts = redrafts.carry(every, self._upload(columns), new)
+        self.drafts = redrafts.carry(self._upload(columns), new)
         at = self._upload(lanes.image)[:, None], self._upload(ahead)
         put = self._upload(fresh) & ~self.known[at]
         self.tokens[at] = torch.where(put, self.drafts.tokens, self.tokens[at])
@@ -209,8 +210,7 @@ class Run:
         self.target.retain(going.tolist())
         self.lanes = self.lanes.take(going)
         if self.drafts is not None:
-            rows = self._upload(going)
-            self.drafts = Drafts(self.drafts.tokens[rows], self.drafts.laws[rows])
+            self.drafts = self.drafts.of_lanes(self._upload(going))
 
     def filled(self) -> list[int]:
         """Fixed tokens of each image, kept ones included."""

@@ -9,8 +9,10 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from .codebook import Codebook
 from .drafts import Drafts
 from .draws import noisy_argmax
+from .errors import DecodingError
 
 
 @dataclass(frozen=True)
@@ -39,10 +41,20 @@ class Step:
     known: Tensor  # [L, D] bool: a structure or kept token: fed as it is, accepted without a test
     make_noise: Callable[[], Tensor] = field(repr=False)
     make_uniforms: Callable[[], Uniforms] = field(repr=False)
+    given_codebook: Codebook | None = field(default=None, repr=False)
 
     @property
     def width(self) -> int:
         return self.drafts.tokens.shape[1]
+
+    @property
+    def codebook(self) -> Codebook:
+        """The image tokenizer's codebook; DecodingError where the decode was started without one."""
+        if self.given_codebook is None:
+            raise DecodingError(
+                "this decoder compares codes by their codebook rows: it needs the image tokenizer"
+            )
+        return self.given_codebook
 
     @cached_property
     def noise(self) -> Tensor:

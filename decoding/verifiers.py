@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
-from .draws import inverse_cdf, keeps, residual
+from .draws import inverse_cdf
+from .ratios import PlainRatio, Ratio
 from .step import Step
 
 
@@ -43,8 +44,8 @@ class SharedNoiseMatch:
 
 @dataclass(frozen=True)
 class GreedyMatch:
-    """Keep drafts that are the likeliest token; commit the likeliest token at the first difference
-    (temperature 0)."""
+    """Keep drafts that are the likeliest token; commit the likeliest at the first difference (temperature
+    0)."""
 
     name: str = "greedy match"
 
@@ -61,27 +62,39 @@ def _first_difference(
 
 
 @dataclass(frozen=True)
-class ExactTokenTest:
-    """SJD's test (Teng et al. 2025), speculative sampling's of Leviathan et al. 2023 and Chen et al. 2023.
+class TokenTest:
+    """SJD's test (Teng et al. 2025): each draft by its own coin. With the plain ratio, speculative
+    sampling's: exact.
 
-    Keep draft x ~ p with probability min(1, q(x) / p(x)); at the first rejection commit a draw from max(q -
-    p, 0), after the last draft a draw from q. Committed tokens follow q exactly when each draft's law is the
-    one it was drawn from.
+    Keep draft x with probability min(1, n / d) of the ratio; at the first rejection commit a draw from what
+    the ratio says follows, after the last draft a draw from q. Committed tokens follow q exactly when the
+    ratio is plain and each draft's law is the one it was drawn from.
 
     Example, one lane, drafts (5, 7), q/p = (2.0, 0.25), coins (0.9, 0.6): 0.9 < 2.0 keeps 5, 0.6 >= 0.25
     rejects 7: accepted 1, emitted ~ max(q_1 - p_1, 0).
     """
 
-    name: str = "exact token test"
+    ratio: Ratio = field(default_factory=PlainRatio)
+    name: str = "token test"
 
     def verify(self, step: Step) -> Verdict:
-        drafts, width = step.drafts, step.width
-        coins = step.uniforms.coins[:, :width]
-        accepted = step.leading(keeps(drafts.tokens, step.target_laws[:, :width], drafts.laws, coins))
-        law = step.law_after(accepted)
-        if width:
-            lane = torch.arange(len(accepted), device=law.device)
-            at = accepted.clamp(max=width - 1)
-            rejected = (accepted < width) & step.testable[lane, at]
-            law = torch.where(rejected[:, None], residual(law, drafts.laws[lane, at]), law)
-        return Verdict(accepted, inverse_cdf(law, step.uniforms.emission))
+        numerator, denominator = self.ratio.terms(step)
+        coins = step.uniforms.coins[:, : step.width].to(numerator.dtype)
+        return settle(step, step.leading(coins * denominator < numerator), self.ratio)
+
+
+def settle(
+    step: Step,
+    accepted: Tensor,  # [L] int64
+    ratio: Ratio,
+) -> Verdict:
+    """Commit after `accepted` drafts: what the ratio says at a rejected draft, a draw from q where there is
+    none."""
+    law, width = step.law_after(accepted), step.width
+    if width:
+        lane = torch.arange(len(accepted), device=law.device)
+        at = accepted.clamp(max=width - 1)
+        rejected = (accepted < width) & step.testable[lane, at]
+        after = ratio.after_rejection(step, law, step.drafts.laws[lane, at], step.drafts.tokens[lane, at])
+        law = torch.where(rejected[:, None], after, law)
+    return Verdict(accepted, inverse_cdf(law, step.uniforms.emission))

@@ -13,18 +13,24 @@ from jacobi_ar.decoding import (
     SamplingSettings,
     TokenGrid,
     autoregressive,
+    block_sjd,
     decode,
     greedy_jacobi,
+    gsd,
+    lantern,
     run_to_end,
     same_picture,
     sjd,
+    with_prediction,
+    with_semantics,
 )
+from jacobi_ar.decoding.block import BlockTest
 from jacobi_ar.decoding.draws import inverse_cdf, noisy_argmax, residual
 from jacobi_ar.decoding.lanes import Stream
 from jacobi_ar.decoding.randomness import UniformStream, exponential_noise
-from jacobi_ar.decoding.redrafters import GreedyDraw
+from jacobi_ar.decoding.redrafters import GreedyDraw, Redrafter, SharedNoiseDraw, TargetLaw
 from jacobi_ar.decoding.sampling import warp
-from jacobi_ar.decoding.verifiers import ExactTokenTest
+from jacobi_ar.decoding.verifiers import TokenTest
 
 from .toy import ToyTarget
 
@@ -132,9 +138,20 @@ def test_promises() -> None:
         autoregressive().promise is greedy_jacobi().promise is same_picture().promise is Promise.SAME_PICTURE
     )
     assert sjd().promise is Promise.SAME_DISTRIBUTION
+    parts = sjd().schedule, sjd().initialiser
     with pytest.raises(DecodingError, match="biased"):
-        part = sjd()
-        Decoder("broken", part.schedule, part.initialiser, ExactTokenTest(), GreedyDraw())
+        Decoder("broken", *parts, TokenTest(), Redrafter(TargetLaw(), GreedyDraw()))
+    with pytest.raises(DecodingError, match="block test cannot follow"):
+        Decoder("broken", *parts, BlockTest(), Redrafter(TargetLaw(), SharedNoiseDraw()))
+    for decoder in (autoregressive(), greedy_jacobi(), same_picture(), block_sjd()):
+        with pytest.raises(DecodingError, match="semantics verification"):
+            with_semantics(decoder)
+    for decoder in (autoregressive(), greedy_jacobi()):
+        with pytest.raises(DecodingError, match="verification prediction"):
+            with_prediction(decoder)
+    assert block_sjd().promise is with_prediction(sjd()).promise is Promise.SAME_DISTRIBUTION
+    assert gsd().promise is lantern().promise is with_semantics(sjd()).promise is Promise.APPROXIMATE
+    assert with_prediction(same_picture()).promise is Promise.SAME_PICTURE
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,8 @@ from jacobi_ar.decoding import (
     same_picture,
     sjd,
 )
-from jacobi_ar.decoding.redrafters import FreshDraw, MaximalCoupling
+from jacobi_ar.decoding.prediction import VerificationPrediction
+from jacobi_ar.decoding.redrafters import Draw, FreshDraw, MaximalCoupling, Redrafter, RedraftLaw, TargetLaw
 from jacobi_ar.decoding.schedules import RasterWindow
 from jacobi_ar.decoding.verifiers import SharedNoiseMatch
 from torch import Tensor
@@ -65,10 +66,11 @@ def test_every_window_gives_the_step_by_step_picture(
 
 
 @pytest.mark.parametrize("initialiser", INITIALISERS)
-@pytest.mark.parametrize("redrafter", [FreshDraw(), MaximalCoupling()], ids=lambda part: part.draw)
-def test_any_draft_will_do(initialiser: str, redrafter: FreshDraw | MaximalCoupling) -> None:
-    decoder = Decoder("any", RasterWindow(3), INITIALISERS[initialiser], SharedNoiseMatch(), redrafter)
-    seeds = image_seeds(1, 60)
+@pytest.mark.parametrize("draw", [FreshDraw(), MaximalCoupling()], ids=lambda part: part.name)
+@pytest.mark.parametrize("law", [TargetLaw(), VerificationPrediction(1)], ids=lambda part: part.name)
+def test_any_draft_will_do(initialiser: str, draw: Draw, law: RedraftLaw) -> None:
+    parts = INITIALISERS[initialiser], SharedNoiseMatch(), Redrafter(law, draw)
+    decoder, seeds = Decoder("any", RasterWindow(3), *parts), image_seeds(1, 60)
     assert torch.equal(tokens_of(decoder, seeds), tokens_of(autoregressive(), seeds))
 
 

@@ -1,0 +1,145 @@
+"""Ratios: what a test weighs against what for a draft, and what is drawn when it fails.
+
+A test keeps draft x with probability min(1, n / d). The plain ratio q(x) / p(x) is the only exact one; the
+others let a draft borrow the probability of tokens that look like it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from .draws import residual
+from .errors import DecodingError
+from .step import Step
+
+
+class Terms(NamedTuple):
+    """Numerator and denominator of each draft's ratio, [L, D] both. The denominator is above 0 for real
+    drafts."""
+
+    numerator: Tensor
+    denominator: Tensor
+
+
+class Ratio(Protocol):
+    """`name` keys the table of promises."""
+
+    name: str
+
+    def terms(self, step: Step) -> Terms: ...
+
+    def after_rejection(
+        self,
+        step: Step,
+        target_law: Tensor,  # q [L, V] where each lane's run of accepted drafts ended
+        draft_law: Tensor,  # p [L, V]
+        draft: Tensor,  # [L] int64, the rejected draft
+    ) -> Tensor:
+        """Law [L, V], not normalised, of the token that takes a rejected draft's place."""
+
+
+def of_drafts(step: Step, laws: Tensor) -> Tensor:
+    """Probability of each draft under laws [L, D, V]: [L, D]."""
+    return laws.gather(-1, step.drafts.tokens[..., None]).squeeze(-1)
+
+
+@dataclass(frozen=True)
+class PlainRatio:
+    """q(x) / p(x) (Leviathan et al. 2023; Chen et al. 2023)."""
+
+    name: str = "plain"
+
+    def terms(self, step: Step) -> Terms:
+        return Terms(of_drafts(step, step.target_laws[:, : step.width]), of_drafts(step, step.drafts.laws))
+
+    def after_rejection(self, step: Step, target_law: Tensor, draft_law: Tensor, draft: Tensor) -> Tensor:
+        return residual(target_law, draft_law)
+
+
+@dataclass(frozen=True)
+class GroupedRatio:
+    """GSD (Grouped Speculative Decoding, ICCV 2025): the draft's cluster, q(C) / p(C). The draft itself is
+    kept.
+
+    C holds the draft and tokens near it in three ways: by rank under q (half the `group` above it, the other
+    half, the draft included, from it down), by |q(z) - q(x)| < `probability_gap`, by squared distance of
+    codebook rows < `embedding_gap`. The released code uses 14, 0.15 and 0.5, and the language model's input
+    embeddings for the distance; here it is the codebook. Equal probabilities count as ranked below the draft.
+    """
+
+    group: int = 14
+    probability_gap: float = 0.15
+    embedding_gap: float = 0.5
+    name: str = "grouped (GSD)"
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.group <= 200:
+            raise DecodingError(f"group must lie in 2 to 200 tokens, got {self.group}")
+
+    def terms(self, step: Step) -> Terms:
+        laws, drafts = step.target_laws[:, : step.width], step.drafts
+        mine = of_drafts(step, laws)[..., None]
+        above = torch.where(laws > mine, laws, torch.inf)
+        below = torch.where(laws <= mine, laws, -torch.inf)
+        below = below.scatter(-1, drafts.tokens[..., None], torch.inf)  # the draft leads its own side
+        half = min(self.group // 2, laws.shape[-1])
+        above = above.topk(half, dim=-1, largest=False)
+        below = below.topk(half, dim=-1)
+        members = torch.cat([above.indices, below.indices], -1)  # [L, D, G]
+        exists = torch.cat([above.values < torch.inf, below.values > -torch.inf], -1)
+        q, p = laws.gather(-1, members), drafts.laws.gather(-1, members)
+        rows = step.codebook.rows
+        distance = (rows[members] - rows[drafts.tokens][..., None, :]).square().sum(-1)
+        near = exists & ((q - mine).abs() < self.probability_gap) & (distance < self.embedding_gap)
+        return Terms((q * near).sum(-1), (p * near).sum(-1))
+
+    def after_rejection(self, step: Step, target_law: Tensor, draft_law: Tensor, draft: Tensor) -> Tensor:
+        return residual(target_law, draft_law)
+
+
+@dataclass(frozen=True)
+class NeighbourhoodRatio:
+    """LANTERN's relaxation put into SJD: (q(x) + q(A)) / p(x), A the draft's nearest codes.
+
+    A is the longest prefix of the draft's `neighbours` nearest codes (codebook distance, itself excluded)
+    whose mass stays within `bound`; a bound above 1 is LANTERN++'s factor: mass at most (bound - 1) q(x).
+    After a rejection the draft and all its neighbours are taken out of q, where A held any. LANTERN uses 1000
+    and 0.1.
+    """
+
+    neighbours: int = 1000
+    bound: float = 0.1
+    name: str = "neighbourhood (LANTERN)"
+
+    def __post_init__(self) -> None:
+        if self.neighbours < 1:
+            raise DecodingError(f"neighbours must be at least 1, got {self.neighbours}")
+        if not self.bound > 0.0:
+            raise DecodingError(f"bound must be above 0, got {self.bound}")
+
+    def _allowed(self, own: Tensor) -> Tensor:
+        return (self.bound - 1.0) * own if self.bound > 1.0 else torch.full_like(own, self.bound)
+
+    def _gathered(self, near: Tensor, law: Tensor, own: Tensor) -> Tensor:
+        """Mass of A: [...], from the law's values at the neighbours, nearest first."""
+        masses = law.gather(-1, near)
+        within = masses.cumsum(-1) <= self._allowed(own)[..., None]  # a prefix: masses are not negative
+        return (masses * within).sum(-1)
+
+    def terms(self, step: Step) -> Terms:
+        laws, tokens = step.target_laws[:, : step.width], step.drafts.tokens
+        own = of_drafts(step, laws)
+        near = step.codebook.nearest(self.neighbours)[tokens]  # [L, D, k]
+        return Terms(own + self._gathered(near, laws, own), of_drafts(step, step.drafts.laws))
+
+    def after_rejection(self, step: Step, target_law: Tensor, draft_law: Tensor, draft: Tensor) -> Tensor:
+        near = step.codebook.nearest(self.neighbours)[draft]  # [L, k]
+        own = target_law.gather(-1, draft[:, None]).squeeze(-1)
+        emptied = target_law.scatter(-1, near, 0.0).scatter(-1, draft[:, None], 0.0)
+        relaxed = self._gathered(near, target_law, own) > 0.0
+        law = torch.where(relaxed[:, None] & (emptied.sum(-1, keepdim=True) > 0.0), emptied, target_law)
+        return residual(law, draft_law)
