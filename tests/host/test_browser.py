@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from jacobi_ar.tests.host.support import WORKFLOWS, Host, node_of, read_workflow
+from jacobi_ar.tools import client
 from jacobi_ar.tools.browser import find_chromium, how_to_get_chromium
 from jacobi_ar.tools.comfy_server import PACKAGE_FOLDER
 from jacobi_ar.tools.commands import dev_folder
@@ -34,10 +35,26 @@ SHOW_ALL = """() => {
     const left = Math.min(...nodes.map(n => n.pos[0])), top = Math.min(...nodes.map(n => n.pos[1]));
     const right = Math.max(...nodes.map(n => n.pos[0] + n.size[0]));
     const bottom = Math.max(...nodes.map(n => n.pos[1] + n.size[1]));
-    const scale = Math.min(1500 / (right - left), 780 / (bottom - top), 1);
+    const scale = Math.min((innerWidth - 110) / (right - left), (innerHeight - 210) / (bottom - top), 1);
     canvas.ds.scale = scale;
-    canvas.ds.offset = [110 / scale - left, 110 / scale - top];
+    canvas.ds.offset = [80 / scale - left, 100 / scale - top];
     canvas.setDirty(true, true);
+}"""
+# The live preview of the running node is there, with cells still grey: the share of grey pixels in it.
+COUNT_PREVIEWS = """() => {
+    window.previewsSeen = 0;
+    window.app.api.addEventListener('b_preview_with_metadata', () => window.previewsSeen += 1);
+}"""
+GREY_SHARE = """id => {
+    const image = window.app.graph.getNodeById(id).imgs[0], canvas = document.createElement('canvas');
+    canvas.width = image.naturalWidth, canvas.height = image.naturalHeight;
+    const context = canvas.getContext('2d');
+    context.drawImage(image, 0, 0);
+    const bytes = context.getImageData(0, 0, canvas.width, canvas.height).data;
+    let grey = 0;
+    for (let i = 0; i < bytes.length; i += 4)
+        grey += [0, 1, 2].every(channel => Math.abs(bytes[i + channel] - 128) < 12);
+    return 4 * grey / bytes.length;
 }"""
 SET_WIDGET = """([id, name, value]) => {
     window.app.graph.getNodeById(id).widgets.find(widget => widget.name === name).value = value
@@ -60,8 +77,9 @@ def chromium() -> Iterator[Any]:
 @pytest.fixture
 def page(chromium: Any, host: Host) -> Iterator[Any]:
     """ComfyUI's page, ready and settled."""
-    tab = chromium.new_page(viewport={"width": 1680, "height": 950})
+    tab = chromium.new_page(viewport={"width": 1720, "height": 1200})
     tab.set_default_timeout(60_000)
+    client.post(host.url, "/settings", {"Comfy.Minimap.Visible": False})  # it would cover nodes
     tab.goto(host.url)
     tab.wait_for_function(LOADED)
     tab.wait_for_timeout(1500)  # the default workflow and dialogs come in late
@@ -120,9 +138,12 @@ def test_the_quickstart_runs_by_a_click_with_a_preview_and_a_picture(page: Any, 
     # Again, longer, to catch the preview while it runs; the first picture is still on the other node.
     page.evaluate(SET_WIDGET, [generate, "batch_size", 16])
     page.evaluate(NEXT_END)
+    page.evaluate(COUNT_PREVIEWS)
     page.locator(RUN_BUTTON).first.click()
-    shows_picture(page, generate)
+    page.wait_for_function("() => window.previewsSeen > 0")
+    page.wait_for_timeout(50)  # a frame or two, to draw it
     screenshot(page, "quickstart-running")
+    assert page.evaluate(GREY_SHARE, generate) > 0.02
     assert page.evaluate("() => window.runEnd") == "execution_success"
     page.wait_for_function("id => window.app.nodeOutputs[id].images.length === 16", arg=save)
     screenshot(page, "quickstart-batch")
