@@ -35,15 +35,16 @@ SHOW_ALL = """() => {
     const left = Math.min(...nodes.map(n => n.pos[0])), top = Math.min(...nodes.map(n => n.pos[1]));
     const right = Math.max(...nodes.map(n => n.pos[0] + n.size[0]));
     const bottom = Math.max(...nodes.map(n => n.pos[1] + n.size[1]));
-    const scale = Math.min((innerWidth - 110) / (right - left), (innerHeight - 210) / (bottom - top), 1);
+    const scale = Math.min((innerWidth - 110) / (right - left), (innerHeight - 230) / (bottom - top), 1);
     canvas.ds.scale = scale;
-    canvas.ds.offset = [80 / scale - left, 100 / scale - top];
+    canvas.ds.offset = [80 / scale - left, 190 / scale - top];
     canvas.setDirty(true, true);
 }"""
-# The live preview of the running node is there, with cells still grey: the share of grey pixels in it.
-COUNT_PREVIEWS = """() => {
-    window.previewsSeen = 0;
-    window.app.api.addEventListener('b_preview_with_metadata', () => window.previewsSeen += 1);
+# Cells that are still open are grey in a preview.
+WATCH_PREVIEWS = """id => {
+    window.halfway = false;
+    const node = window.app.graph.getNodeById(id);
+    window.app.api.addEventListener('b_preview_with_metadata', () => window.halfway ||= node.progress > 0.4);
 }"""
 GREY_SHARE = """id => {
     const image = window.app.graph.getNodeById(id).imgs[0], canvas = document.createElement('canvas');
@@ -136,16 +137,18 @@ def test_the_quickstart_runs_by_a_click_with_a_preview_and_a_picture(page: Any, 
     screenshot(page, "quickstart")
 
     # Again, longer, to catch the preview while it runs; the first picture is still on the other node.
-    page.evaluate(SET_WIDGET, [generate, "batch_size", 16])
+    decoder = int(node_of(host.api(), "JacobiARDecoder"))
+    page.evaluate(SET_WIDGET, [decoder, "window", 3])
+    page.evaluate(SET_WIDGET, [generate, "batch_size", 9])
     page.evaluate(NEXT_END)
-    page.evaluate(COUNT_PREVIEWS)
+    page.evaluate(WATCH_PREVIEWS, generate)
     page.locator(RUN_BUTTON).first.click()
-    page.wait_for_function("() => window.previewsSeen > 0")
+    page.wait_for_function("() => window.halfway")
     page.wait_for_timeout(50)  # a frame or two, to draw it
     screenshot(page, "quickstart-running")
     assert page.evaluate(GREY_SHARE, generate) > 0.02
     assert page.evaluate("() => window.runEnd") == "execution_success"
-    page.wait_for_function("id => window.app.nodeOutputs[id].images.length === 16", arg=save)
+    page.wait_for_function("id => window.app.nodeOutputs[id].images.length === 9", arg=save)
     screenshot(page, "quickstart-batch")
 
 
