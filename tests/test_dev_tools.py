@@ -133,6 +133,8 @@ def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Environmen
 
     monkeypatch.setattr(Environment, "run_logged", note)
     monkeypatch.setattr(environment, "runs", lambda python, script="pass": True)
+    monkeypatch.setattr(environment, "ask", lambda python, script: "2.13.0")
+    made.folder.mkdir()
     return made, asked
 
 

@@ -113,11 +113,12 @@ class Environment:
 
     def install_torch(self) -> None:
         if self.wishes.base_python is not None:
-            if not self.imports("torch"):
+            if not self.stamps.done("torch", "named") and not self.imports("torch"):
                 raise Problem(
                     f"{self.wishes.base_python} has no torch that can be imported.",
                     "name a Python that has torch, or leave --python out and an environment is made.",
                 )
+            self.stamps.write("torch", "named")
             return
         index = self.wishes.torch_index
         made_from = recipe([TORCH, index or "the index that pip is set up for"])
@@ -132,7 +133,8 @@ class Environment:
                 "  are downloaded; --torch-index URL names an index of CPU builds (the PyTorch site has one)"
             )
         source = [] if index is None else ["--index-url", index]
-        self.pip(["install", TORCH, *source], "torch (large: this can take minutes)")
+        say("torch is large: this can take minutes")
+        self.pip(["install", TORCH, *source], "torch")
         self.stamps.write("torch", made_from)
 
     def install_torchvision(self) -> None:
@@ -173,9 +175,14 @@ class Environment:
 
     def install(self, step: str, requirements: list[str], what: str) -> None:
         made_from = recipe(requirements)
-        if not self.stamps.done(step, made_from):
-            self.pip(["install", *requirements], what)
-            self.stamps.write(step, made_from)
+        if self.stamps.done(step, made_from):
+            return
+        # What depends on torch must fit the one that is there, and never bring another.
+        torch = ask(self.python, "import importlib.metadata as m; print(m.version('torch'))")
+        constraints = self.folder / "constraints.txt"
+        constraints.write_text(f"torch=={torch}\n", encoding="utf-8")
+        self.pip(["install", "--constraint", str(constraints), *requirements], what)
+        self.stamps.write(step, made_from)
 
     def pip(self, arguments: list[str], what: str) -> None:
         say(f"installing {what}")
