@@ -11,7 +11,7 @@ import torch
 from ..decoding.grid import TokenGrid
 from .errors import GridError
 from .image_transformer import ImageTransformer, Prompt
-from .target import TransformerTarget, columns_for
+from .target import TransformerTarget, whole_steps
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,9 @@ class ImageModel(ABC):
         sizes = ", ".join(f"{g.rows} x {g.cols}" for g in self.grids)
         raise GridError(f"{self.name} does not make grids of {rows} x {cols} tokens; it makes {sizes}")
 
-    def target(self, grid: TokenGrid, guidance: float, device: torch.device | None = None) -> TransformerTarget:
+    def target(
+        self, grid: TokenGrid, guidance: float, device: torch.device | str | None = None
+    ) -> TransformerTarget:
         """The model for one run of decoding, computing on `device` (default: where the weights are)."""
         device = device or next(self.transformer.parameters()).device
         return TransformerTarget(self.transformer, grid, guidance, self.dtype, torch.device(device))
@@ -68,7 +70,7 @@ class ImageModel(ABC):
         """Size of the cache of a run of so many images."""
         config = self.transformer.transformer.config
         rows = prompts * (1 if guidance == 1 else 2)
-        columns = columns_for(self.prefix + slots)
+        columns = whole_steps(whole_steps(self.prefix) + slots)
         return 2 * config.layers * rows * config.kv_heads * columns * config.head_dim * self.dtype.itemsize
 
     @property

@@ -27,7 +27,7 @@ class Prompt:
 
 @dataclass(frozen=True)
 class PromptRows:
-    """Prompts as the transformer reads them: a block of conditional rows, then with guidance as many without."""
+    """Prompts as the transformer reads them: a block of conditional rows, with guidance as many without."""
 
     embeddings: Tensor  # [R, T, dim]
     visible: Tensor  # [R, T] bool, False at padding (on the left)
@@ -53,7 +53,7 @@ class ImageTransformer(nn.Module, ABC):
         return self.tok_embeddings(tokens)
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """Hidden states [R, N, dim] -> logits of the image vocabulary [R, N, V], still in the model's type."""
+        """Hidden states [R, N, dim] -> logits of the image vocabulary [R, N, V], in the model's type."""
         return self.output(hidden)
 
     @abstractmethod

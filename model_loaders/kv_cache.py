@@ -1,25 +1,43 @@
 """Keys and values of one run: allocated once, addressed by column, never sliced and concatenated.
 
-Columns 0 .. T-1 hold the prompt, column T + s holds slot s. Heads come before columns, so that the keys of one head
-are contiguous: with one query a row this was the fastest layout for attention on the CPU by up to a third (float32,
-LlamaGen-B: 37 us against 55 us with columns first), with 32 queries it made no difference.
+Columns 0 .. T-1 hold the prompt, column T + s holds slot s. Heads come before columns, so that the keys of
+one head are contiguous: with one query a row this was the fastest layout for attention on the CPU (LlamaGen-B
+in float32, 264 columns: 37 us against 55 us with columns first); with 32 queries the layouts were equal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-# A place to write to: a slice where all rows write the same run of columns, else (rows [R, 1], columns [R, N]).
-Place = slice | tuple[Tensor, Tensor]
+
+@dataclass(frozen=True)
+class LayerCache:
+    """One layer's keys and values as one forward uses them."""
+
+    keys: Tensor  # [R, H, A, D]: the columns that attention looks at
+    values: Tensor
+    new_keys: Tensor  # [R, N, H, D]: the columns that are written to; [R, C, H, D] with `place`
+    new_values: Tensor
+    place: tuple[Tensor, Tensor] | None  # rows [R, 1] and columns [R, N], where these are no common run
+
+    def write(self, keys: Tensor, values: Tensor) -> None:
+        """Store keys and values [R, N, H, D] of the inputs."""
+        if self.place is None:
+            self.new_keys.copy_(keys)
+            self.new_values.copy_(values)
+        else:
+            self.new_keys[self.place] = keys
+            self.new_values[self.place] = values
 
 
 class KVCache:
-    """`layers` pairs of keys and values, each [R, H, C, D]: rows, key heads, columns, head size.
+    """Storage [layers, 2, R, H, C, D]: keys and values, rows, key heads, columns, head size.
 
-    Starts as zeros: attention never reads what is hidden, but a NaN there would spread through 0 * NaN.
+    Starts as zeros: attention gives hidden columns the weight 0, and a NaN there would survive the product.
     """
 
     def __init__(
@@ -33,50 +51,51 @@ class KVCache:
         device: torch.device,
     ) -> None:
         shape = (layers, 2, rows, heads, columns, head_dim)
-        self.storage = torch.zeros(shape, dtype=dtype, device=device)
-        self._use(rows)
-
-    def _use(self, rows: int) -> None:
-        """Work with the first `rows` rows of the storage from now on."""
+        self._storage = torch.zeros(shape, dtype=dtype, device=device)
         self.rows = rows
-        self.layers = [(keys[:rows], values[:rows]) for keys, values in self.storage]
 
-    def place(self, columns: Tensor) -> Place:
-        """Where `columns` [R, N] are written to, worked out once for all layers.
+    @property
+    def columns(self) -> Tensor:
+        """The storage with columns in front, [layers, 2, R, C, H, D], without rows that were dropped."""
+        return self._storage[:, :, : self.rows].transpose(3, 4)
 
-        The fast path needs the numbers on the host, so it is taken for CPU tensors only: elsewhere the look would
-        stall the device.
+    def open(self, columns: Tensor, seen: int) -> list[LayerCache]:
+        """The layers for one forward, which writes to `columns` [R, N] and looks at the first `seen` columns.
+
+        All views are made here, for all layers at once. Writing to one run of columns is faster than writing
+        by index; finding out takes the columns on the host, so it is tried for CPU tensors only: elsewhere it
+        would stall the device.
         """
-        if columns.device.type == "cpu":
-            first, width = int(columns[0, 0]), columns.shape[1]
-            if torch.equal(columns, torch.arange(first, first + width).expand_as(columns)):
-                return slice(first, first + width)
-        device = self.storage.device
-        return torch.arange(self.rows, device=device)[:, None], columns.to(device)
+        cache, place = self.columns, None
+        if columns.device.type == "cpu" and (run := _common_run(columns)):
+            new = cache[:, :, :, run]
+        else:
+            device = cache.device
+            new, place = cache, (torch.arange(self.rows, device=device)[:, None], columns.to(device))
+        looked_at = cache[:, :, :, :seen].transpose(3, 4).flatten(0, 1).unbind(0)
+        written = new.flatten(0, 1).unbind(0)
+        pairs = range(0, len(written), 2)
+        return [LayerCache(*looked_at[i : i + 2], *written[i : i + 2], place) for i in pairs]
 
     def move(self, source: Tensor, destination: Tensor) -> None:
         """Copy columns `source` to `destination`, both [R, M], in all layers."""
-        device = self.storage.device
-        rows = torch.arange(self.rows, device=device)[:, None]
-        source, destination = source.to(device), destination.to(device)
-        for pair in self.layers:
-            for cached in pair:
-                # Indexing copies, so that source and destination may overlap.
-                cached[rows, :, destination] = cached[rows, :, source]
+        cache = self.columns
+        rows = torch.arange(self.rows, device=cache.device)[:, None]
+        source, destination = source.to(cache.device), destination.to(cache.device)
+        # Indexing makes a copy, so that source and destination may overlap.
+        cache[:, :, rows, destination] = cache[:, :, rows, source]
 
     def retain(self, rows: Sequence[int]) -> None:
         """Keep these rows (ascending) and forget the others."""
-        # Ascending: a row only ever moves to the front, over rows that have been moved already or are dropped.
+        # A row only ever moves to the front, onto a row that has been moved already or is dropped.
         for new, old in enumerate(rows):
             if new != old:
-                self.storage[:, :, new].copy_(self.storage[:, :, old])
-        self._use(len(rows))
+                self._storage[:, :, new].copy_(self._storage[:, :, old])
+        self.rows = len(rows)
 
 
-def write(cached: Tensor, place: Place, fresh: Tensor) -> None:
-    """Put `fresh` [R, N, H, D] into `cached` [R, H, C, D]."""
-    if isinstance(place, slice):
-        cached[:, :, place].copy_(fresh.transpose(1, 2))
-    else:
-        rows, columns = place
-        cached[rows, :, columns] = fresh
+def _common_run(columns: Tensor) -> slice | None:
+    """The run of columns that all rows of `columns` [R, N] are, if they are."""
+    first, count = int(columns[0, 0]), columns.shape[1]
+    run = torch.arange(first, first + count)
+    return slice(first, first + count) if torch.equal(columns, run.expand_as(columns)) else None

@@ -26,9 +26,9 @@ def load_image_model(
 ) -> ImageModel:
     """Load an AR image model: a weight file, or a folder with weights.
 
-    `device` is where the weights lie, `dtype` what they and all activations are, `operations` the namespace that the
-    layers come from (torch.nn, or the host's comfy.ops), `text_encoder` the file or folder of the text encoder for
-    families whose checkpoint does not hold their own.
+    `device` is where the weights lie, `dtype` what they and all activations are, `operations` the namespace
+    that the layers come from (torch.nn, or the host's comfy.ops), `text_encoder` the file or folder of the
+    text encoder, for families whose checkpoint does not hold their own.
     """
     checkpoint = open_checkpoint(path)
     for family in FAMILIES:

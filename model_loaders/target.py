@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from ..decoding.grid import TokenGrid
@@ -12,22 +13,24 @@ from .image_transformer import ImageTransformer, Prompt
 from .kv_cache import KVCache
 from .rotary import rotation_dtype
 
-# Attention looks at a multiple of so many columns. Kernels sum what is left over after their last full vector in
-# another order, so a width that divides evenly gives a token the same bits however much of the cache is looked at
-# (measured by tests/test_fixed_shapes.py); it also is what the device kernels want of a mask.
-COLUMN_STEP = 64
+# The cache and what attention looks at are whole steps of columns: few shapes, and of a kind that device
+# kernels take without copying the mask. A prompt is padded to whole steps too, and its last step goes through
+# the head: matrix products of a few rows take other kernels than those of many (in float32 on the CPU, below
+# 12 rows that are no multiple of 4), which would give an image alone other bits than the same image in a
+# batch.
+STEP = 16
 
 
-def columns_for(used: int) -> int:
-    """Cache columns that `used` columns take up."""
-    return -(-used // COLUMN_STEP) * COLUMN_STEP
+def whole_steps(columns: int) -> int:
+    """The number of columns, rounded up."""
+    return -(-columns // STEP) * STEP
 
 
 class TransformerTarget:
     """Implements decoding's `TargetModel`.
 
-    Rows of the network are the images of the batch, and with guidance a second block of unconditional rows in the
-    same order, all in one forward. Guidance 1 needs no second block.
+    Rows of the network are the images of the batch, and with guidance a second block of unconditional rows in
+    the same order, all in one forward. Guidance 1 needs no second block.
     """
 
     def __init__(
@@ -50,10 +53,14 @@ class TransformerTarget:
     def prefill(self, prompts: Sequence[Prompt], slots: int) -> Tensor:
         network, dtype, device = self._network, self._dtype, self.device
         rows = network.prompt_rows(prompts, self._blocks == 2, dtype, device)
-        count, prefix, _ = rows.embeddings.shape
+        length = rows.embeddings.shape[1]
+        missing = whole_steps(length) - length
+        embeddings = F.pad(rows.embeddings, (0, 0, missing, 0))  # [R, T, dim]
+        visible = F.pad(rows.visible, (missing, 0))  # [R, T]
+        count, prefix = visible.shape
         c = network.transformer.config
-        columns = columns_for(prefix + slots)
-        self._cache = KVCache(c.layers, count, c.kv_heads, columns, c.head_dim, dtype, device)
+        total = whole_steps(prefix + slots)
+        self._cache = KVCache(c.layers, count, c.kv_heads, total, c.head_dim, dtype, device)
         self._prefix = prefix
         self._constant = rows.constant
         turns = network.rotations(self.grid, prefix, rotation_dtype(dtype))
@@ -62,24 +69,25 @@ class TransformerTarget:
         # A padding query sees itself alone: nobody sees it, but a row of a mask must not be empty.
         causal = torch.ones(prefix, prefix, dtype=torch.bool, device=device).tril()
         itself = torch.eye(prefix, dtype=torch.bool, device=device)
-        seen = (causal & rows.visible[:, None]) | itself  # [R, T, T]
-        bias = torch.full((count, 1, prefix, columns_for(prefix)), -torch.inf, dtype=dtype, device=device)
-        bias[..., :prefix].masked_fill_(seen[:, None], 0)
-        self._prompt_bias = torch.zeros(count, 1, 1, prefix, dtype=dtype, device=device)
-        self._prompt_bias.masked_fill_(~rows.visible[:, None, None], -torch.inf)
-
-        return self._run(rows.embeddings, before[None], slice(0, prefix), bias, last=True)[:, 0]
+        bias = _bias((causal & visible[:, None]) | itself, dtype)  # [R, 1, T, T]
+        self._prompt_bias = _bias(visible[:, None], dtype)  # [R, 1, 1, T]
+        columns = torch.arange(prefix).expand(count, -1)
+        return self._run(embeddings, before[None], columns, bias, last=STEP)[:, -1]
 
     @torch.no_grad()
     def forward(self, inputs: Tensor, positions: Tensor, slots: Tensor, visible: Tensor) -> Tensor:
-        place = self._cache.place(self._both(self._prefix + slots))
+        columns = self._both(self._prefix + slots)
         x = self._network.embed(self._both(inputs.to(self.device))).to(self._dtype)
         if self._constant is not None:
             x = x + self._constant
         turns = self._rotation[positions.to(self.device)]  # [B, N, D / 2]
         # One image's turns serve both of its rows by broadcasting.
         turns = turns if len(turns) == 1 else self._both(turns)
-        return self._run(x, turns, place, self._bias(visible.to(self.device)))
+        # Attention looks at the prompt, then at the visible slots, then at hidden columns up to a whole step.
+        beyond = whole_steps(self._prefix + visible.shape[-1]) - self._prefix - visible.shape[-1]
+        bias = self._both(_bias(F.pad(visible.to(self.device), (self._prefix, beyond)), self._dtype))
+        bias[..., : self._prefix] = self._prompt_bias
+        return self._run(x, turns, columns, bias)
 
     def move(self, source: Tensor, destination: Tensor) -> None:
         self._cache.move(self._both(self._prefix + source), self._both(self._prefix + destination))
@@ -96,28 +104,24 @@ class TransformerTarget:
         """[B, …] of the images -> [R, …] of the rows."""
         return x if self._blocks == 1 else torch.cat([x, x])
 
-    def _bias(self, visible: Tensor) -> Tensor:
-        """What to add to attention logits: [B, N, K] bool -> [R, 1, N, A], 0 where visible and -inf elsewhere.
-
-        Made once a forward: from a bool mask, each layer would make it anew.
-        """
-        images, count, seen = visible.shape
-        prefix, width = self._prefix, columns_for(self._prefix + seen)
-        bias = torch.full((images, 1, count, width), -torch.inf, dtype=self._dtype, device=self.device)
-        bias[..., prefix : prefix + seen].masked_fill_(visible[:, None], 0)
-        bias = self._both(bias)
-        bias[..., :prefix] = self._prompt_bias
-        return bias
-
-    def _run(
-        self, x: Tensor, turns: Tensor, place: slice | tuple[Tensor, Tensor], bias: Tensor, last: bool = False
-    ) -> Tensor:
-        """Rows through the network: embeddings [R, N, dim] -> guided logits [B, N (1 if `last`), V]."""
-        network = self._network
-        bias = bias.repeat(1, 1, network.transformer.config.groups, 1)
-        hidden = network.transformer(x, turns[:, :, None], self._cache, place, bias, last)
-        logits = network.logits(hidden).to(rotation_dtype(self._dtype))
+    def _run(self, x: Tensor, turns: Tensor, columns: Tensor, bias: Tensor, last: int = 0) -> Tensor:
+        """Inputs [R, N, dim] -> guided logits [B, N, V]; with `last`, of that many last inputs only."""
+        transformer = self._network.transformer
+        caches = self._cache.open(columns, bias.shape[-1])
+        if transformer.config.groups > 1:
+            bias = bias.repeat(1, 1, transformer.config.groups, 1)
+        hidden = transformer(x, turns[:, :, None], caches, bias)[:, -last:]
+        logits = self._network.logits(transformer.norm(hidden)).to(rotation_dtype(self._dtype))
         if self._blocks == 1:
             return logits
         conditional, unconditional = logits.chunk(2)
         return torch.add(unconditional, conditional - unconditional, alpha=self._guidance)
+
+
+def _bias(visible: Tensor, dtype: torch.dtype) -> Tensor:
+    """What attention logits get added, 0 where visible and -inf elsewhere: [R, N, A] bool -> [R, 1, N, A].
+
+    Made once a forward: from a bool mask, each layer would make it anew.
+    """
+    bias = torch.zeros(visible.shape, dtype=dtype, device=visible.device)
+    return bias.masked_fill_(~visible, -torch.inf)[:, None]

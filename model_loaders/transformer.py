@@ -1,21 +1,23 @@
 """The decoder-only transformer that serves every family: RMSNorm, SwiGLU, grouped queries, rotary positions.
 
-Shape letters: `R` rows (images, twice that with guidance), `N` inputs a row, `A` cache columns that attention looks
-at, `H` heads, `D` head size. Names of the parameters are LlamaGen's, with what is fused stacked; other families rename theirs.
+Shape letters: `R` rows (images, twice that with guidance), `N` inputs a row, `A` cache columns that attention
+looks at, `H` heads, `D` head size. Between the layers hidden states are [R * N, dim]. Names of the parameters
+are LlamaGen's, with gate and up stacked as `w13`; other families rename theirs.
 
-Every parameter sits in a module of the `operations` namespace (torch.nn, or the host's comfy.ops), which is what
-lets the host keep weights elsewhere and bring them in one module at a time.
+Every parameter sits in a module of the `operations` namespace (torch.nn, or the host's comfy.ops), which is
+what lets the host keep weights elsewhere and bring them in one module at a time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .kv_cache import KVCache, Place, write
+from .kv_cache import LayerCache
 from .rotary import rotate
 
 
@@ -40,35 +42,36 @@ class TransformerConfig:
 class Attention(nn.Module):
     def __init__(self, config: TransformerConfig, operations: Any, **factory: Any) -> None:
         super().__init__()
-        self.config = config
-        width = config.heads * config.head_dim
-        both = (config.heads + 2 * config.kv_heads) * config.head_dim
-        self.wqkv = operations.Linear(config.dim, both, bias=False, **factory)
-        self.wo = operations.Linear(width, config.dim, bias=False, **factory)
+        self.heads, self.kv_heads, self.head_dim = config.heads, config.kv_heads, config.head_dim
+        self.groups = config.groups
+        fused = (config.heads + 2 * config.kv_heads) * config.head_dim
+        self.wqkv = operations.Linear(config.dim, fused, bias=False, **factory)
+        self.wo = operations.Linear(config.heads * config.head_dim, config.dim, bias=False, **factory)
 
     def forward(
         self,
-        x: Tensor,  # [R, N, dim]
+        x: Tensor,  # [R * N, dim]
         rotation: Tensor,  # complex [R or 1, N, 1, D / 2]
-        cached: tuple[Tensor, Tensor],  # keys and values, [R, kv_heads, C, D]
-        place: Place,
+        cache: LayerCache,
         bias: Tensor,  # [R, 1, groups * N, A], added to the attention logits
     ) -> Tensor:
-        c = self.config
-        rows, count, _ = x.shape
-        heads = self.wqkv(x).view(rows, count, c.heads + 2 * c.kv_heads, c.head_dim)
+        rows, count = len(bias), rotation.shape[1]
+        fused = self.wqkv(x).view(rows, count, -1, self.head_dim)  # [R, N, heads + 2 kv_heads, D]
+        both, values = fused.split([self.heads + self.kv_heads, self.kv_heads], dim=2)
         # Queries and keys lie side by side, so one call turns both.
-        turned = rotate(heads[:, :, : -c.kv_heads], rotation)
-        q, k, v = turned[:, :, : c.heads], turned[:, :, c.heads :], heads[:, :, -c.kv_heads :]
-        keys, values = cached
-        write(keys, place, k)
-        write(values, place, v)
-        # Heads that share keys become more queries of one head: no kernel needs to know of groups.
-        q = q.view(rows, count, c.kv_heads, c.groups, c.head_dim).permute(0, 2, 3, 1, 4).flatten(2, 3)
-        seen = bias.shape[-1]
-        y = F.scaled_dot_product_attention(q, keys[:, :, :seen], values[:, :, :seen], attn_mask=bias)
-        y = y.unflatten(2, (c.groups, count)).permute(0, 3, 1, 2, 4)  # [R, N, kv_heads, groups, D]
-        return self.wo(y.reshape(rows, count, -1))
+        queries, keys = rotate(both, rotation).split([self.heads, self.kv_heads], dim=2)
+        cache.write(keys, values)
+        if self.groups == 1:
+            y = F.scaled_dot_product_attention(
+                queries.transpose(1, 2), cache.keys, cache.values, attn_mask=bias
+            )
+            y = y.transpose(1, 2)
+        else:
+            # Heads that share keys become more queries of one head: no kernel needs to know of groups.
+            queries = queries.unflatten(2, (self.kv_heads, self.groups)).permute(0, 2, 3, 1, 4).flatten(2, 3)
+            y = F.scaled_dot_product_attention(queries, cache.keys, cache.values, attn_mask=bias)
+            y = y.unflatten(2, (self.groups, count)).permute(0, 3, 1, 2, 4)
+        return self.wo(y.reshape(rows * count, -1))
 
 
 class FeedForward(nn.Module):
@@ -92,15 +95,13 @@ class Block(nn.Module):
         self.ffn_norm = operations.RMSNorm(config.dim, eps=config.norm_eps, **factory)
         self.feed_forward = FeedForward(config, operations, **factory)
 
-    def forward(
-        self, x: Tensor, rotation: Tensor, cached: tuple[Tensor, Tensor], place: Place, bias: Tensor
-    ) -> Tensor:
-        x = x + self.attention(self.attention_norm(x), rotation, cached, place, bias)
+    def forward(self, x: Tensor, rotation: Tensor, cache: LayerCache, bias: Tensor) -> Tensor:
+        x = x + self.attention(self.attention_norm(x), rotation, cache, bias)
         return x.add_(self.feed_forward(self.ffn_norm(x)))
 
 
 class Transformer(nn.Module):
-    """Embeddings in, normalised hidden states out; what lies around it is the family's."""
+    """Embeddings in, hidden states out, before the last norm; what lies around it is the family's."""
 
     def __init__(self, config: TransformerConfig, operations: Any, **factory: Any) -> None:
         super().__init__()
@@ -108,10 +109,10 @@ class Transformer(nn.Module):
         self.layers = nn.ModuleList(Block(config, operations, **factory) for _ in range(config.layers))
         self.norm = operations.RMSNorm(config.dim, eps=config.norm_eps, **factory)
 
-    def forward(
-        self, x: Tensor, rotation: Tensor, cache: KVCache, place: Place, bias: Tensor, last: bool = False
-    ) -> Tensor:
-        """Hidden states [R, N, dim] after the final norm; `last` keeps those of the last input only."""
-        for layer, cached in zip(self.layers, cache.layers, strict=True):
-            x = layer(x, rotation, cached, place, bias)
-        return self.norm(x[:, -1:] if last else x)
+    def forward(self, x: Tensor, rotation: Tensor, caches: Sequence[LayerCache], bias: Tensor) -> Tensor:
+        """Embeddings [R, N, dim] -> hidden states [R, N, dim]."""
+        shape = x.shape
+        x = x.flatten(0, 1)
+        for layer, cache in zip(self.layers, caches, strict=True):
+            x = layer(x, rotation, cache, bias)
+        return x.view(shape)

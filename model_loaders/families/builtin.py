@@ -1,9 +1,9 @@
-"""The built-in model: emoji and flags from a few words, 16 x 16 tokens, small enough to ship with the package.
+"""The built-in model: emoji and flags from a few words, 16 x 16 tokens, small enough to ship in the package.
 
-LlamaGen's blocks, with a prefix of word embeddings: the style word (`<flat>` or `<flag>`), then the words of the
-name, padded with a visible `<pad>`. Prefix positions are not rotated. The summed prefix, through one matrix, is added
-to the embedding of every input. No words at all make `<null>`, which is also the unconditional row of guidance: with
-an empty prompt guidance changes nothing.
+LlamaGen's blocks, with a prefix of word embeddings: the style word (`<flat>` or `<flag>`), then the words of
+the name, padded with a visible `<pad>`. Prefix positions are not rotated. The summed prefix, through one
+matrix, is added to the embedding of every input. No words at all make `<null>`, which is also the
+unconditional row of guidance: with an empty prompt guidance changes nothing.
 """
 
 from __future__ import annotations
@@ -64,8 +64,9 @@ class BuiltinTransformer(ImageTransformer):
         places = torch.arange(self.prefix, device=device)
         x = (self.text_embeddings(ids) + self.text_positions(places)).to(dtype)  # [R, T, dim]
         summed = (x * (ids != 0)[..., None]).sum(1, keepdim=True)
-        constant = self.text_global(summed)
-        return PromptRows(x + constant, torch.ones_like(ids, dtype=torch.bool), constant)
+        # As many equal rows as the prefix has: see STEP in target.py.
+        constant = self.text_global(summed.expand_as(x))
+        return PromptRows(x + constant, torch.ones_like(ids, dtype=torch.bool), constant[:, :1])
 
     def rotations(self, grid: TokenGrid, prefix: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         cells = grid_rotation(grid, self.transformer.config.head_dim, self.rope_base, dtype)
@@ -76,7 +77,9 @@ class BuiltinModel(ImageModel):
     family = FAMILY
     tokenizer_kind = "built-in"
 
-    def __init__(self, transformer: BuiltinTransformer, side: int, words: Mapping[str, int], dtype: torch.dtype):
+    def __init__(
+        self, transformer: BuiltinTransformer, side: int, words: Mapping[str, int], dtype: torch.dtype
+    ) -> None:
         super().__init__(
             name="the built-in model",
             transformer=transformer,
@@ -102,7 +105,7 @@ class BuiltinModel(ImageModel):
         if unknown:
             notes.append(f"not in the built-in vocabulary, ignored: {', '.join(dict.fromkeys(unknown))}")
         if said and not known:
-            notes.append("no word of the prompt is known to the built-in model: the picture will not match it")
+            notes.append("no word of the prompt is known to the built-in model: expect an unrelated picture")
         if cut:
             notes.append(f"the built-in model reads {self.prefix - 1} words, cut off: {', '.join(cut)}")
         return Prompt(FAMILY, text, {"ids": ids}, tuple(notes))

@@ -1,9 +1,9 @@
 """LlamaGen: class-to-image (c2i) and text-to-image (t2i) checkpoints of the official layout.
 
-The two differ in the prefix: one class embedding, or 120 caption features of flan-t5-xl, padded on the left. The
-rotary table is all zeros at prefix positions, cosine and sine both: their queries and keys vanish, so the prefix is
-attended to uniformly. Nothing in a file tells the resolution it was trained for, so three grids are offered; a grid
-other than the trained one gives poor pictures with no other sign.
+The two differ in the prefix: one class embedding, or 120 caption features of flan-t5-xl, padded on the left.
+The rotary table is all zeros at prefix positions, cosine and sine both: queries and keys vanish there, so
+what sees prefix positions weighs them all alike. Nothing in a file tells the resolution it was trained for,
+so three grids are offered; a grid other than the trained one gives poor pictures and no other sign.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +23,7 @@ from ..image_model import ImageModel, SamplingDefaults
 from ..image_transformer import ImageTransformer, Prompt, PromptRows, check_family
 from ..rotary import grid_rotation
 from ..strict import assign
+from ..t5 import LENGTH, TextEncoder, load_text_encoder
 from ..transformer import TransformerConfig
 from .blocks import read_config, transformer_names
 
@@ -98,12 +99,6 @@ class CaptionTransformer(LlamaGenTransformer):
         return PromptRows(self.fc2(self.act(self.fc1(features))), visible)
 
 
-class TextEncoder(Protocol):
-    """What captions are read by."""
-
-    def encode(self, text: str) -> Tensor: ...
-
-
 class ClassModel(ImageModel):
     family = CLASSES
     tokenizer_kind = "llamagen"
@@ -118,8 +113,8 @@ class ClassModel(ImageModel):
         match = re.fullmatch(r"(?:class\s*[:#]?\s*)?(\d+)", text.strip(), flags=re.IGNORECASE)
         if match is None or int(match[1]) >= self.classes:
             raise PromptError(
-                f'{self.name} draws one of {self.classes} classes and reads no words: the prompt must be a number '
-                f'from 0 to {self.classes - 1}, such as 207 or "class 207" (ImageNet order); it is "{text}"'
+                f"{self.name} draws one of {self.classes} classes and reads no words: the prompt must be "
+                f'a number from 0 to {self.classes - 1} (ImageNet order), like 7 or "class 7"; it is "{text}"'
             )
         return Prompt(CLASSES, text, {"label": torch.tensor(int(match[1]))})
 
@@ -146,7 +141,15 @@ class TextModel(ImageModel):
         self.text_encoder = text_encoder
 
     def encode_prompt(self, text: str) -> Prompt:
-        raise NotImplementedError
+        if self.text_encoder is None:
+            raise PromptError(
+                f"{self.name} reads captions through the text encoder flan-t5-xl, and none was loaded. "
+                "Download config.json, tokenizer.json, the model-*.safetensors files and their index from "
+                "https://huggingface.co/google/flan-t5-xl into the folder models/text_encoders/flan-t5-xl, "
+                "choose it in the Load node and run again"
+            )
+        caption = self.text_encoder.encode(text)
+        return Prompt(TEXT, text, {"features": caption.valid}, caption.notes)
 
 
 def square_grids(*sides: int) -> list[TokenGrid]:
@@ -177,10 +180,14 @@ def load(
     else:
         if UNCONDITIONAL not in checkpoint:
             raise CheckpointError(
-                f"{checkpoint.description}: {UNCONDITIONAL} is missing. It is what guidance compares with and cannot "
-                "be made up; take the complete checkpoint"
+                f"{checkpoint.description}: {UNCONDITIONAL} is missing. It is what guidance compares with, "
+                "and cannot be made up: take the complete checkpoint"
             )
         prefix, features = checkpoint.shape(UNCONDITIONAL, 2)
+        if prefix != LENGTH:
+            raise CheckpointError(
+                f"{checkpoint.description}: {UNCONDITIONAL} has {prefix} positions, captions have {LENGTH}"
+            )
         network = CaptionTransformer(config, vocabulary, prefix, features, operations, **meta)
         names["unconditional.weight"] = UNCONDITIONAL
         names |= {f"{fc}.weight": f"cls_embedding.cap_proj.{fc}.weight" for fc in ("fc1", "fc2")}
@@ -190,7 +197,15 @@ def load(
     size = SIZES.get((config.dim, config.layers), f"{config.layers} layers of {config.dim}")
     if isinstance(network, ClassTransformer):
         return ClassModel(f"{CLASSES} {size}", network, dtype)
-    return TextModel(f"{TEXT} {size}", network, dtype, None)
+    encoder = None
+    if text_encoder is not None:
+        encoder = load_text_encoder(text_encoder, device=device, dtype=dtype)
+        if encoder.width != features:
+            raise CheckpointError(
+                f"the text encoder {encoder.name} does not belong to {checkpoint.description}: it gives "
+                f"{encoder.width} numbers a token, the model reads {features} (flan-t5-xl gives 2048)"
+            )
+    return TextModel(f"{TEXT} {size}", network, dtype, encoder)
 
 
 def is_leftover(name: str) -> bool:
