@@ -8,9 +8,12 @@ from __future__ import annotations
 from comfy_api.latest import ComfyExtension, io
 
 from . import host
+from .approximate_decoders import JacobiARDecoderGSD, JacobiARDecoderLANTERN
 from .decode_tokens import JacobiARDecodeTokens
+from .decoder_additions import JacobiARAddPrediction, JacobiARAddSemantics
 from .decoders import (
     JacobiARDecoderAutoregressive,
+    JacobiARDecoderBlock,
     JacobiARDecoderGreedy,
     JacobiARDecoderSamePicture,
     JacobiARDecoderSJD,
@@ -18,14 +21,21 @@ from .decoders import (
 from .encode_prompt import JacobiAREncodePrompt
 from .generate import JacobiARGenerate
 from .load_model import JacobiARLoadModel
+from .preset_decoder import JacobiARDecoderPreset
 
 NODES: list[type[io.ComfyNode]] = [
     JacobiARLoadModel,
     JacobiAREncodePrompt,
+    JacobiARDecoderPreset,
     JacobiARDecoderAutoregressive,
     JacobiARDecoderGreedy,
     JacobiARDecoderSamePicture,
     JacobiARDecoderSJD,
+    JacobiARDecoderBlock,
+    JacobiARDecoderGSD,
+    JacobiARDecoderLANTERN,
+    JacobiARAddSemantics,
+    JacobiARAddPrediction,
     JacobiARGenerate,
     JacobiARDecodeTokens,
 ]

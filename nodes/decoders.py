@@ -1,64 +1,25 @@
-"""The decoder nodes: each puts one decoder, with its settings, on a wire."""
+"""The decoder nodes that keep the model's distribution: each puts one decoder, with its settings, on a
+wire."""
 
 from __future__ import annotations
 
 from comfy_api.latest import io
 
 from .. import decoding
-from . import host, sockets
+from .decoder_parts import (
+    CATEGORY,
+    DRAWS,
+    INITIALISERS,
+    SAME_DISTRIBUTION,
+    SAME_PICTURE,
+    decoder_output,
+    draw_input,
+    initialiser_input,
+    on_wire,
+    window_input,
+)
 from .errors import explained
 from .model_files import one_of
-
-CATEGORY = "Jacobi AR/decoders"
-INITIALISERS = list(decoding.INITIALISERS)
-DRAWS = list(decoding.DRAWS)
-
-SAME_PICTURE = (
-    "Promise: same picture. The tokens are those of step-by-step decoding with the same seed (up to "
-    "rounding where two tokens tie)."
-)
-SAME_DISTRIBUTION = (
-    "Promise: same distribution. Each picture is as likely as with step-by-step decoding; a seed gives "
-    "another picture than it gives there."
-)
-
-
-def window_input(default: int) -> io.Int.Input:
-    return io.Int.Input(
-        "window",
-        default=default,
-        min=1,
-        max=255,
-        tooltip=f"Tokens guessed ahead and checked in one pass (1 to 255, default {default}). Larger takes "
-        "fewer passes, each a little dearer: try 15 to 63. One less than a multiple of 32 suits the "
-        "hardware. Papers count the last known token too: their 16 is 15 here.",
-    )
-
-
-def initialiser_input(default: str) -> io.Combo.Input:
-    return io.Combo.Input(
-        "initialiser",
-        options=INITIALISERS,
-        default=default,
-        tooltip=f'The first guess for a token that was never tried (default "{default}"). "copy left" and '
-        "\"copy above\" repeat a neighbour and suit flat pictures; \"uniform\" is any token; \"neighbour's "
-        'law" draws from the probabilities of the token to the left. Changes the number of passes, never '
-        "the promise.",
-    )
-
-
-def decoder_output(promise: str) -> io.Custom.Output:
-    return sockets.Decoder.Output(
-        display_name=f"decoder ({promise})",
-        tooltip=f"The decoder and its settings, for Generate Image Tokens. It keeps this promise: {promise}.",
-    )
-
-
-def on_wire(decoder: decoding.Decoder, condition: str = "") -> io.NodeOutput:
-    """The decoder, with what it promises in words on the node."""
-    text = condition + decoder.promise.sentence
-    host.show_text(text)
-    return io.NodeOutput(decoder, ui={"text": (text,)})
 
 
 class JacobiARDecoderAutoregressive(io.ComfyNode):
@@ -168,15 +129,7 @@ class JacobiARDecoderSJD(io.ComfyNode):
             inputs=[
                 window_input(31),
                 initialiser_input("uniform"),
-                io.Combo.Input(
-                    "draw",
-                    options=DRAWS,
-                    default="fresh",
-                    tooltip='How rejected guesses are drawn again: "fresh" (default) as in the paper; '
-                    '"maximal coupling" keeps the old guess as often as the new probabilities allow; '
-                    '"shared noise" draws with the noise of the place. The latter two often need fewer '
-                    "passes on open prompts. The promise stays the same.",
-                ),
+                draw_input(),
             ],
             outputs=[decoder_output("same distribution")],
         )
@@ -187,3 +140,28 @@ class JacobiARDecoderSJD(io.ComfyNode):
             one_of("initialiser", initialiser, INITIALISERS)
             one_of("draw", draw, DRAWS)
             return on_wire(decoding.sjd(window=window, initialiser=initialiser, draw=draw))
+
+
+class JacobiARDecoderBlock(io.ComfyNode):
+    NAME = "Decoder: SJD with Block Test"
+
+    @classmethod
+    def define_schema(cls) -> io.Schema:
+        return io.Schema(
+            node_id="JacobiARDecoderBlock",
+            display_name=cls.NAME,
+            category=CATEGORY,
+            description="SJD that tests its guesses all together instead of one by one (block verification, "
+            "Sun et al., arXiv 2403.10444): a doubtful guess is made good by sure ones, so more of them "
+            "stay on average than in any other exact test. Rejected guesses are always drawn fresh: the "
+            "test would be biased otherwise. "
+            + SAME_DISTRIBUTION,
+            inputs=[window_input(31), initialiser_input("uniform")],
+            outputs=[decoder_output("same distribution")],
+        )
+
+    @classmethod
+    def execute(cls, window: int, initialiser: str) -> io.NodeOutput:
+        with explained(cls.NAME):
+            one_of("initialiser", initialiser, INITIALISERS)
+            return on_wire(decoding.block_sjd(window=window, initialiser=initialiser))

@@ -6,18 +6,18 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 
-import torch
 from comfy_api.latest import io
 from PIL import Image
 from torch import Tensor
 
 from ..decoding import Decoder, DecodeResult, StepReport, decode, image_seeds
-from ..model_loaders.image_model import ImageModel
 from ..model_loaders.image_transformer import Prompt, check_family
 from . import host, sockets
 from .errors import explained
+from .presets import DecoderValue, resolved
 from .previews import PreviewBudget, preview_picture, without_holes
 from .report import facts, progress_line, summary
+from .run_memory import run_bytes
 from .run_settings import RunSettings, for_decoder, resolve
 from .values import ModelValue, TokenGridValue, TokenizerValue
 
@@ -26,7 +26,6 @@ MEMORY_ADVICE = (
     "float16 (guidance 1 halves the cache too)."
 )
 PREVIEWED_PICTURES = 4  # of a batch
-LAW_COPIES = 8  # float32 tensors [B, window + 1, V] alive at once in a step
 
 
 class JacobiARGenerate(io.ComfyNode):
@@ -136,7 +135,7 @@ class JacobiARGenerate(io.ComfyNode):
         cls,
         model: ModelValue,
         prompt: Prompt,
-        decoder: Decoder,
+        decoder: DecoderValue,
         seed: int,
         guidance: float,
         temperature: float,
@@ -151,7 +150,8 @@ class JacobiARGenerate(io.ComfyNode):
             sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
             seeds = image_seeds(seed, batch_size)
             settings = resolve(model.model, tuple(seeds), guidance, sampling, (rows, columns))
-            return generate(model, prompt, decoder, for_decoder(settings, decoder))
+            chosen = resolved(decoder, model.model.family)
+            return generate(model, prompt, chosen, for_decoder(settings, chosen))
 
 
 def generate(model: ModelValue, prompt: Prompt, decoder: Decoder, settings: RunSettings) -> io.NodeOutput:
@@ -161,7 +161,7 @@ def generate(model: ModelValue, prompt: Prompt, decoder: Decoder, settings: RunS
     residents = [model.loaded.resident] + ([model.tokenizer.resident] if previews else [])
     host.load_residents(residents, run_bytes(model.model, prompts, decoder, settings))
     started = time.perf_counter()
-    result = run(model.model, prompts, decoder, settings, model.loaded.resident.device, previews)
+    result = run(model, prompts, decoder, settings, previews)
     seconds = time.perf_counter() - started
     text = summary(result.trace, decoder, settings, seconds)
     host.show_text(text)
@@ -179,17 +179,18 @@ def generate(model: ModelValue, prompt: Prompt, decoder: Decoder, settings: RunS
 
 
 def run(
-    model: ImageModel,
+    model: ModelValue,
     prompts: Sequence[Prompt],
     decoder: Decoder,
     settings: RunSettings,
-    device: torch.device,
     previews: LivePreviews | None,
 ) -> DecodeResult:
     """The loop: one turn a forward. The cache lives no longer than this function, whatever ends it."""
-    target = model.target(settings.grid, settings.guidance, device)
+    target = model.model.target(settings.grid, settings.guidance, model.loaded.resident.device)
+    codebook = model.tokenizer.tokenizer.codebook
     progress = host.Progress(settings.grid.cells * len(prompts))
-    with closing(decode(target, prompts, decoder, settings.sampling, settings.seeds)) as reports:
+    decoding = decode(target, prompts, decoder, settings.sampling, settings.seeds, codebook=codebook)
+    with closing(decoding) as reports:
         for report in reports:
             host.stop_if_interrupted()
             fixed = sum(report.filled)
@@ -215,10 +216,3 @@ class LivePreviews:
 
     def draw(self, grids: Tensor) -> Image.Image:
         return preview_picture(self.tokenizer.decode(without_holes(grids)), grids, host.preview_side())
-
-
-def run_bytes(model: ImageModel, prompts: Sequence[Prompt], decoder: Decoder, settings: RunSettings) -> int:
-    """Memory that a run needs beside the weights: the cache, and the laws of one step."""
-    slots = decoder.schedule.cache_slots(settings.grid, 1)
-    laws = len(prompts) * (decoder.schedule.window + 1) * model.vocabulary * 4
-    return model.cache_bytes(len(prompts), settings.guidance, slots) + LAW_COPIES * laws

@@ -22,7 +22,7 @@ def summary(trace: Trace, decoder: Decoder, settings: RunSettings, seconds: floa
     return "\n".join(
         [
             f"{passes} · {trace.cells / trace.passes:.1f} a pass · {seconds:.2f} s",
-            f"{decoder.name} · promise: {decoder.promise}",
+            f"{decoder.describe()} · promise: {decoder.promise}",
             *settings.lines(),
         ]
     )

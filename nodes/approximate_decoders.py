@@ -1,0 +1,152 @@
+"""The decoder nodes that relax the test: fewer passes, pictures from a law close to the model's."""
+
+from __future__ import annotations
+
+from comfy_api.latest import io
+
+from .. import decoding
+from .decoder_parts import (
+    APPROXIMATE,
+    CATEGORY,
+    DRAWS,
+    INITIALISERS,
+    decoder_output,
+    draw_input,
+    initialiser_input,
+    on_wire,
+    window_input,
+)
+from .errors import explained
+from .model_files import one_of
+
+
+class JacobiARDecoderGSD(io.ComfyNode):
+    NAME = "Decoder: GSD"
+
+    @classmethod
+    def define_schema(cls) -> io.Schema:
+        return io.Schema(
+            node_id="JacobiARDecoderGSD",
+            display_name=cls.NAME,
+            category=CATEGORY,
+            description="Grouped Speculative Decoding (ICCV 2025): as SJD, but a guess is judged together "
+            "with the tokens that are about as likely and look like it. One of several equally good "
+            "tokens is then rarely refused. " + APPROXIMATE,
+            inputs=[
+                window_input(31),
+                initialiser_input("uniform"),
+                draw_input(),
+                io.Int.Input(
+                    "group",
+                    default=14,
+                    min=2,
+                    max=200,
+                    step=2,
+                    tooltip="Tokens in a group: half of them more likely than the guess, half as likely or "
+                    "less, the guess included (2 to 200, default 14). The paper tries 3 to 50. Larger "
+                    "takes fewer passes and strays further from the model.",
+                ),
+                io.Float.Input(
+                    "probability_gap",
+                    default=0.15,
+                    min=0.01,
+                    max=1.0,
+                    step=0.01,
+                    tooltip="Only tokens whose probability differs by less than this from the guess's "
+                    "belong to its group (0.01 to 1, default 0.15). Larger strays further.",
+                ),
+                io.Float.Input(
+                    "embedding_gap",
+                    default=0.5,
+                    min=0.01,
+                    max=1000.0,
+                    step=0.05,
+                    tooltip="Only tokens that look like the guess belong to its group: squared distance of "
+                    "the two codebook rows below this (0.01 to 1000, default 0.5). Where the tokenizer "
+                    "normalises its rows, as LlamaGen and the built-in one do, 4 is the largest there is. "
+                    "Larger strays further.",
+                ),
+            ],
+            outputs=[decoder_output("approximate")],
+        )
+
+    @classmethod
+    def execute(
+        cls,
+        window: int,
+        initialiser: str,
+        draw: str,
+        group: int,
+        probability_gap: float,
+        embedding_gap: float,
+    ) -> io.NodeOutput:
+        with explained(cls.NAME):
+            one_of("initialiser", initialiser, INITIALISERS)
+            one_of("draw", draw, DRAWS)
+            return on_wire(
+                decoding.gsd(
+                    window=window,
+                    initialiser=initialiser,
+                    draw=draw,
+                    group=group,
+                    probability_gap=probability_gap,
+                    embedding_gap=embedding_gap,
+                )
+            )
+
+
+class JacobiARDecoderLANTERN(io.ComfyNode):
+    NAME = "Decoder: LANTERN"
+
+    @classmethod
+    def define_schema(cls) -> io.Schema:
+        return io.Schema(
+            node_id="JacobiARDecoderLANTERN",
+            display_name=cls.NAME,
+            category=CATEGORY,
+            description="LANTERN's relaxed test (ICLR 2025, arXiv 2410.03355) inside SJD: a guess may "
+            "borrow the probability of the tokens that look most like it, up to a bound. " + APPROXIMATE,
+            inputs=[
+                window_input(31),
+                initialiser_input(
+                    "copy left",
+                    "Keep to the copies here: what LANTERN lends would let any guess of the other two pass, "
+                    "and the picture be noise.",
+                ),
+                draw_input(),
+                io.Int.Input(
+                    "neighbours",
+                    default=1000,
+                    min=1,
+                    max=100_000,
+                    tooltip="How many look-alikes of a guess may lend to it, nearest codebook rows first (1 "
+                    "to 100000, default 1000, as in the paper with 16384 codes; at most all others of the "
+                    "codebook). Fewer stays closer to the model: for the 1024 codes of the built-in one, try "
+                    "60 or less.",
+                ),
+                io.Float.Input(
+                    "bound",
+                    default=0.1,
+                    min=0.01,
+                    max=100.0,
+                    step=0.05,
+                    tooltip="How much probability they may lend together (0.01 to 100, default 0.1). Up to "
+                    "1: an amount. Above 1, as in LANTERN++: up to (bound - 1) times the guess's own. "
+                    "Larger takes fewer passes and strays further from the model.",
+                ),
+            ],
+            outputs=[decoder_output("approximate")],
+        )
+
+    @classmethod
+    def execute(
+        cls, window: int, initialiser: str, draw: str, neighbours: int, bound: float
+    ) -> io.NodeOutput:
+        with explained(cls.NAME):
+            one_of("initialiser", initialiser, INITIALISERS)
+            one_of("draw", draw, DRAWS)
+            return on_wire(
+                decoding.lantern(
+                    window=window, initialiser=initialiser, draw=draw, neighbours=neighbours, bound=bound
+                )
+            )

@@ -1,0 +1,77 @@
+"""What the decoder nodes share: widgets, promises in words, and how a decoder goes on a wire."""
+
+from __future__ import annotations
+
+from comfy_api.latest import io
+
+from .. import decoding
+from . import host, sockets
+from .presets import DecoderValue
+
+CATEGORY = "Jacobi AR/decoders"
+INITIALISERS = list(decoding.INITIALISERS)
+DRAWS = list(decoding.DRAWS)
+
+SAME_PICTURE = (
+    "Promise: same picture. The tokens are those of step-by-step decoding with the same seed (up to "
+    "rounding where two tokens tie)."
+)
+SAME_DISTRIBUTION = (
+    "Promise: same distribution. Each picture is as likely as with step-by-step decoding; a seed gives "
+    "another picture than it gives there."
+)
+APPROXIMATE = (
+    "Promise: approximate. Pictures come from a distribution close to the model's, not the same; look at "
+    "them."
+)
+
+
+def window_input(default: int) -> io.Int.Input:
+    return io.Int.Input(
+        "window",
+        default=default,
+        min=1,
+        max=255,
+        tooltip=f"Tokens guessed ahead and checked in one pass (1 to 255, default {default}). Larger takes "
+        "fewer passes, each a little dearer: try 15 to 63. One less than a multiple of 32 suits the "
+        "hardware. Papers count the last known token too: their 16 is 15 here.",
+    )
+
+
+def initialiser_input(
+    default: str, effect: str = "Changes the number of passes, never the promise."
+) -> io.Combo.Input:
+    return io.Combo.Input(
+        "initialiser",
+        options=INITIALISERS,
+        default=default,
+        tooltip=f'The first guess for a token that was never tried (default "{default}"). "copy left" and '
+        '"copy above" repeat a neighbour and suit flat pictures; "uniform" is any token; "neighbour\'s '
+        f'law" draws from the probabilities of the token to the left. {effect}',
+    )
+
+
+def draw_input() -> io.Combo.Input:
+    return io.Combo.Input(
+        "draw",
+        options=DRAWS,
+        default="fresh",
+        tooltip='How rejected guesses are drawn again: "fresh" (default) as in the paper; "maximal '
+        'coupling" keeps the old guess as often as the new probabilities allow; "shared noise" draws with '
+        "the noise of the place. The latter two often need fewer passes on open prompts. The promise stays "
+        "the same.",
+    )
+
+
+def decoder_output(promise: str) -> io.Custom.Output:
+    return sockets.Decoder.Output(
+        display_name=f"decoder ({promise})",
+        tooltip=f"The decoder and its settings, for Generate Image Tokens. It keeps this promise: {promise}.",
+    )
+
+
+def on_wire(decoder: DecoderValue, condition: str = "") -> io.NodeOutput:
+    """The decoder, with what it promises in words on the node."""
+    text = condition + decoder.promise.sentence
+    host.show_text(text)
+    return io.NodeOutput(decoder, ui={"text": (text,)})

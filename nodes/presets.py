@@ -1,0 +1,80 @@
+"""Presets: a decoder by what a person wants from it, its settings by the family of the model.
+
+Which model it will run with shows only in Generate, so a preset travels on the wire unresolved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ..decoding import (
+    Decoder,
+    Promise,
+    autoregressive,
+    gsd,
+    same_picture,
+    sjd,
+)
+
+Addition = Callable[[Decoder], Decoder]
+
+
+@dataclass(frozen=True)
+class FamilySettings:
+    """What the presets of one family differ in."""
+
+    window: int  # drafts a pass; papers count the last known token too
+
+
+# Coupled drafts: 32 places a pass in the published scripts (arXiv 2510.24211).
+OTHERS = FamilySettings(window=31)
+FAMILIES = {
+    "built-in": FamilySettings(window=31),
+    "LlamaGen c2i": FamilySettings(window=31),
+    "LlamaGen t2i": FamilySettings(window=31),
+}
+
+# The first is the default. Names are saved in workflows and never change.
+PRESETS: dict[str, Callable[[FamilySettings], Decoder]] = {
+    "same picture (safe)": lambda family: same_picture(family.window),
+    "same distribution, fast": lambda family: sjd(family.window, draw="maximal coupling"),
+    "approximate, fastest": lambda family: gsd(family.window, draw="maximal coupling"),
+    "step by step": lambda family: autoregressive(),
+}
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A decoder still to be resolved, and what was added to it on the way."""
+
+    name: str
+    additions: tuple[Addition, ...] = ()
+
+    def resolve(self, family: str) -> Decoder:
+        """The decoder for models of this family. DecodingError where an addition does not fit it."""
+        decoder = PRESETS[self.name](FAMILIES.get(family, OTHERS))
+        for addition in self.additions:
+            decoder = addition(decoder)
+        return decoder
+
+    @property
+    def promise(self) -> Promise:
+        """The same for every family."""
+        return self.resolve("").promise
+
+
+DecoderValue = Decoder | Preset  # JACOBI_AR_DECODER
+
+
+def added(decoder: DecoderValue, addition: Addition) -> DecoderValue:
+    """DecodingError where it does not fit, for a preset too, so that the node that adds can say so."""
+    if isinstance(decoder, Decoder):
+        return addition(decoder)
+    preset = replace(decoder, additions=(*decoder.additions, addition))
+    preset.resolve("")
+    return preset
+
+
+def resolved(decoder: DecoderValue, family: str) -> Decoder:
+    return decoder if isinstance(decoder, Decoder) else decoder.resolve(family)
