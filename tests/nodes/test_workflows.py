@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 WORKFLOWS = sorted((ROOT / "workflows").glob("*.json"))
 CORE = {"SaveImage", "PreviewImage", "PrimitiveInt"}
+NOTE = "MarkdownNote"  # the page's own: no server runs it, and no package brings it
 NODE_IDS = {
     found
     for file in (ROOT / "nodes").glob("*.py")
@@ -33,7 +34,7 @@ def test_every_node_exists_and_every_link_meets(path: Path) -> None:
     workflow = load(path)
     assert workflow["version"] == 0.4
     nodes = {node["id"]: node for node in workflow["nodes"]}
-    assert {node["type"] for node in nodes.values()} <= NODE_IDS | CORE
+    assert {node["type"] for node in nodes.values()} <= NODE_IDS | CORE | {NOTE}
     assert all(node["mode"] == 0 for node in nodes.values())  # none muted or bypassed
     for number, source, output, destination, port, kind in workflow["links"]:
         out, into = nodes[source]["outputs"][output], nodes[destination]["inputs"][port]
@@ -51,8 +52,21 @@ def test_every_socket_without_a_widget_is_connected(path: Path) -> None:
 def test_a_template_has_its_thumbnail_and_says_where_its_nodes_come_from(path: Path) -> None:
     assert path.with_suffix(".jpg").is_file()
     for node in load(path)["nodes"]:
+        if node["type"] == NOTE:
+            continue
         expected = "comfy-core" if node["type"] in CORE else "jacobi-ar"
         assert node["properties"]["cnr_id"] == expected
+
+
+def test_every_decoder_of_a_paper_has_a_template_with_a_note() -> None:
+    explained = {
+        node["type"]
+        for path in WORKFLOWS
+        if any(node["type"] == NOTE for node in load(path)["nodes"])
+        for node in load(path)["nodes"]
+    }
+    older = {f"JacobiARDecoder{name}" for name in ("Autoregressive", "Greedy", "SamePicture")}
+    assert {name for name in NODE_IDS if re.match("JacobiAR(Decoder|Add)", name)} - older <= explained
 
 
 def test_the_quickstart_is_six_nodes() -> None:
