@@ -188,7 +188,7 @@ def test_torch_is_never_taken_from_a_comfyui_requirements_file(tmp_path: Path) -
     (tmp_path / "requirements.txt").write_text(
         "torch\ntorchvision>=0.1\n# note\nav>=14.2.0 # video\ntorchaudio\ntorchsde\n\n", encoding="utf-8"
     )
-    assert comfy_source.requirements_of(tmp_path, named=True) == ["av>=14.2.0", "torchsde"]
+    assert comfy_source.requirements_of(tmp_path, named=True) == ["av>=14.2.0", "torchsde", "requests"]
     assert comfy_source.requirements_of(tmp_path, named=False) == environment.HOST_REQUIREMENTS
 
 

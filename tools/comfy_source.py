@@ -38,7 +38,8 @@ def requirements_of(comfyui: Path, named: bool) -> list[str]:
     if not named or not listed.is_file():
         return HOST_REQUIREMENTS
     lines = [line.split("#")[0].strip() for line in listed.read_text(encoding="utf-8").splitlines()]
-    return [line for line in lines if line and re.split(r"[^\w-]", line, maxsplit=1)[0] not in TORCH_FAMILY]
+    wanted = [line for line in lines if line and re.split(r"[^\w-]", line, maxsplit=1)[0] not in TORCH_FAMILY]
+    return [*wanted, "requests"]  # ComfyUI imports it and does not list it
 
 
 def own_python_of(comfyui: Path) -> Path | None:
