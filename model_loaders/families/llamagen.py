@@ -194,7 +194,7 @@ def load(
     assign(network, checkpoint, names, device=device, dtype=dtype, ignore=is_leftover)
     network.device = device
     network.eval()
-    size = SIZES.get((config.dim, config.layers), f"{config.layers} layers of {config.dim}")
+    size = SIZES.get((config.dim, config.layers), f"({config.layers} layers of {config.dim})")
     if isinstance(network, ClassTransformer):
         return ClassModel(f"{CLASSES} {size}", network, dtype)
     encoder = None
