@@ -26,10 +26,13 @@ from .decoders import (
     greedy_jacobi,
     gsd,
     lantern,
+    pjd,
     same_picture,
+    same_picture_rows,
     sjd,
     with_prediction,
     with_semantics,
+    zipar,
 )
 from .errors import DecodingError, NonFiniteLogits
 from .grid import TokenGrid
@@ -61,9 +64,12 @@ __all__ = [
     "gsd",
     "image_seeds",
     "lantern",
+    "pjd",
     "run_to_end",
     "same_picture",
+    "same_picture_rows",
     "sjd",
     "with_prediction",
     "with_semantics",
+    "zipar",
 ]

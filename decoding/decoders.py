@@ -7,11 +7,13 @@ from dataclasses import dataclass, field, replace
 from .block import BlockTest
 from .errors import DecodingError
 from .initialisers import INITIALISERS, CopyLeft, Initialiser
+from .lanes import ACCEPTED, FRONTIER, NOTHING
 from .prediction import VerificationPrediction
 from .promises import Promise, promise_of
 from .ratios import GroupedRatio, NeighbourhoodRatio
 from .redrafters import Draw, FreshDraw, GreedyDraw, MaximalCoupling, Redrafter, SharedNoiseDraw, TargetLaw
-from .schedules import RasterWindow
+from .rows import RowParallel
+from .schedules import RasterWindow, Schedule
 from .semantics import SemanticsVerification
 from .verifiers import GreedyMatch, SharedNoiseMatch, TokenTest, Verifier
 
@@ -23,28 +25,21 @@ class Decoder:
     """Four interchangeable parts. DecodingError for combinations that would break a promise in silence."""
 
     name: str
-    schedule: RasterWindow
+    schedule: Schedule
     initialiser: Initialiser
     verifier: Verifier
     redrafter: Redrafter
     promise: Promise = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "promise", promise_of(self.verifier, self.redrafter))
+        object.__setattr__(self, "promise", promise_of(self.verifier, self.redrafter, self.schedule))
 
     def describe(self) -> str:
         """One line for reports."""
-        if not self.schedule.drafting or self.schedule.window == 0:
-            padded = f", in forwards padded to window {self.schedule.window}" if self.schedule.window else ""
-            return f"{self.name}: one token a pass{padded}"
-        parts = [
-            f"window {self.schedule.window}",
-            f"start {self.initialiser.name}",
-            f"draws {self.redrafter.draw.name}",
-        ]
-        if self.schedule.fixed_shapes:
-            parts.append("fixed shapes")
-        return f"{self.name}: {', '.join(parts)}"
+        facts = self.schedule.facts()
+        if self.schedule.drafting:
+            facts += [f"start {self.initialiser.name}", f"draws {self.redrafter.draw.name}"]
+        return f"{self.name}: {', '.join(facts)}"
 
 
 def autoregressive(padded_window: int = 0) -> Decoder:
@@ -101,6 +96,42 @@ def lantern(
     """LANTERN's relaxed test (ICLR 2025) inside SJD."""
     ratio = NeighbourhoodRatio(neighbours, bound)
     return _tested("LANTERN", TokenTest(ratio), window, initialiser, draw)
+
+
+def pjd(
+    window: int = 7,
+    threshold: int = 8,
+    initialiser: str = "uniform",
+    draw: str = "fresh",
+    only_draft: bool = False,
+) -> Decoder:
+    """Parallel Jacobi decoding (arXiv 2606.05703): several rows at once, each with its own window.
+
+    only_draft: rows below the first unfinished one prepare drafts and commit nothing; then the promise is
+        SJD's own. Papers' figures count one token more: their window 8 and c 9 are 7 and 8 here.
+    """
+    return _in_rows(sjd(max(window, 1), initialiser, draw), "PJD", window, threshold, only_draft)
+
+
+def same_picture_rows(window: int = 15, threshold: int = 8, initialiser: str = "uniform") -> Decoder:
+    """Same-picture decoding whose next row drafts ahead, as PJD's rows do."""
+    return _in_rows(
+        same_picture(max(window, 1), initialiser, False), "Same-Picture Rows", window, threshold, True
+    )
+
+
+def zipar(threshold: int = 16) -> Decoder:
+    """ZipAR (ICML 2025): a row starts when the row above is `threshold` tokens ahead; one token a row a
+    pass."""
+    schedule = RowParallel(0, threshold, FRONTIER, drafting=False)
+    return replace(autoregressive(), name="ZipAR", schedule=schedule)
+
+
+def _in_rows(decoder: Decoder, name: str, window: int, threshold: int, only_draft: bool) -> Decoder:
+    if window < 1:
+        raise DecodingError(f"a decoder needs a window of at least 1 draft, got {window}")
+    schedule = RowParallel(window, threshold, NOTHING if only_draft else ACCEPTED)
+    return replace(decoder, name=name, schedule=schedule)
 
 
 def with_semantics(

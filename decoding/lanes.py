@@ -8,25 +8,39 @@ import numpy as np
 
 from .grid import TokenGrid
 
+# What a lane commits in a step.
+NOTHING, ACCEPTED, FRONTIER = 0, 1, 2  # only drafts; accepted drafts; accepted drafts and one token more
+
 
 @dataclass
 class Lanes:
-    """Where each lane stands. Positions below `cached` are in the cache, those below `length` are fixed.
+    """Where each lane stands: `per_image` lanes an image, those of one image side by side, idle ones last.
 
-    What lies between is *pending*: known but not yet fed. `length` equals the stream's length when a lane is
-    done; it never rests on a known token (structure, kept), since those need no decision.
+    Positions of a lane below `cached` are in the cache, those from `begin` to below `length` are fixed. What
+    lies between is *pending*: known but not yet fed. `length` equals `end` when a lane is done; it never
+    rests on a known token (structure, kept), since those need no decision.
     """
 
+    per_image: int
     image: np.ndarray  # [L] int64, image of the run
+    begin: np.ndarray  # [L] int64, first position, row ends in front of the first cell included
+    end: np.ndarray  # [L] int64, one past the last position
     length: np.ndarray  # [L] int64, next position to fix
     cached: np.ndarray  # [L] int64
+    commits: np.ndarray  # [L] int64: NOTHING, ACCEPTED or FRONTIER
 
     def __len__(self) -> int:
         return len(self.image)
 
-    def take(self, lanes: np.ndarray) -> Lanes:
-        """These lanes only."""
-        return Lanes(self.image[lanes], self.length[lanes], self.cached[lanes])
+    @property
+    def done(self) -> np.ndarray:
+        """[L] bool: no position left to fix."""
+        return self.length >= self.end
+
+    @property
+    def images(self) -> np.ndarray:
+        """The images of the running batch, in its order: [B]."""
+        return self.image[:: self.per_image]
 
 
 class Stream:
@@ -47,6 +61,10 @@ class Stream:
         self.cell_of = np.cumsum(structure < 0) - 1
         self.position_of_cell = grid.cell_positions()
         self._next_unknown = self._scan_unknown()
+
+    @property
+    def batch(self) -> int:
+        return len(self.tokens)
 
     def _scan_unknown(self) -> np.ndarray:
         length = self.known.shape[1]

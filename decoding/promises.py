@@ -7,8 +7,11 @@ from enum import Enum
 
 from .block import BlockTest
 from .errors import DecodingError
+from .lanes import NOTHING
 from .ratios import PlainRatio
 from .redrafters import Redrafter
+from .rows import RowParallel
+from .schedules import Schedule
 from .semantics import SemanticsVerification
 from .verifiers import GreedyMatch, SharedNoiseMatch, TokenTest, Verifier
 
@@ -39,8 +42,15 @@ _SENTENCES = {
 _HONEST_DRAWS = ("fresh", "maximal coupling", "shared noise")
 
 
-def promise_of(verifier: Verifier, redrafter: Redrafter) -> Promise:
+def promise_of(verifier: Verifier, redrafter: Redrafter, schedule: Schedule) -> Promise:
     """The promise of a combination; DecodingError where a part would silently break another's."""
+    promise = _promise_in_raster_order(verifier, redrafter)
+    if isinstance(schedule, RowParallel) and schedule.lower != NOTHING:
+        return Promise.APPROXIMATE  # rows below the frontier commit without the rest of the row above them
+    return promise
+
+
+def _promise_in_raster_order(verifier: Verifier, redrafter: Redrafter) -> Promise:
     if isinstance(verifier, (SharedNoiseMatch, GreedyMatch)):
         return Promise.SAME_PICTURE  # commits AR's own draw whatever the drafts were
     if redrafter.draw.name not in _HONEST_DRAWS:

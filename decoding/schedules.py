@@ -1,8 +1,9 @@
-"""Schedules: which positions a step feeds, which of them are drafts, and what each input may see."""
+"""Schedules: which lanes are open, which positions a step feeds, and what each input may see."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from .errors import DecodingError
 from .grid import TokenGrid
-from .lanes import Lanes
+from .lanes import FRONTIER, NOTHING, Lanes, Stream
 
 # CPU attention and GEMM kernels treat rows in blocks of up to 32; a token's logits keep their bits wherever
 # it sits in a window only if no row falls into a remainder block.
@@ -31,11 +32,54 @@ class StepPlan:
 
     pending: int  # columns before the first draft
     drafts: int  # D, drafts of the fullest lane
-    slots: np.ndarray  # [L, F] int64
+    sources: np.ndarray  # [L, F] int64: slot of the token buffer that is fed
+    positions: np.ndarray  # [L, F] int64: stream position it is fed as
+    slots: np.ndarray  # [L, F] int64: cache slot it is written to
     counts: np.ndarray  # [L] int64, drafts of each lane
-    fed: np.ndarray  # [L] int64, pending tokens of each lane that this step feeds
-    emits: np.ndarray  # [L] bool: commits a token after its accepted drafts
+    cached: np.ndarray  # [L] int64: positions cached once this step's pending tokens are
+    commits: np.ndarray  # [L] int64: what each lane commits
     extent: int  # K, cache slots that the queries may see
+    starters: np.ndarray | None = (
+        None  # [L, F] bool: stand-ins for a token that is not there yet, in scratch slots
+    )
+
+
+class Schedule(Protocol):
+    """Opens and closes lanes, plans forwards. Keeps no state of a run: that is all in the lanes."""
+
+    window: int
+    drafting: bool
+    fixed_shapes: bool
+
+    def facts(self) -> list[str]:
+        """Its settings in words, for reports."""
+
+    def cache_slots(self, stream: Stream) -> int:
+        """Slots that a run may touch: the stream, and scratch for padding and row starters."""
+
+    def open(self, stream: Stream) -> Lanes:
+        """The lanes before the prefill."""
+
+    def plan(self, lanes: Lanes, stream: Stream, cache_slots: int) -> StepPlan:
+        """What the next forward feeds."""
+
+    def visible(self, plan: StepPlan, lanes: Lanes, slots: Tensor) -> Tensor:
+        """Which slots each input of `slots` ([L, F] int64, on the device) sees: [L, F, K] bool."""
+
+    def advance(self, lanes: Lanes, stream: Stream) -> tuple[Lanes, np.ndarray]:
+        """The lanes of the next step, and which present lane each continues (-1: none): [L'] int64.
+
+        May leave finished images out; the others stay in their order.
+        """
+
+
+def prefill_plan(lanes: Lanes) -> StepPlan:
+    """The prefill as a step: it feeds nothing of the stream and emits the first token, where that is not
+    given."""
+    none = np.zeros(len(lanes), np.int64)
+    empty = np.zeros((len(lanes), 0), np.int64)
+    commits = np.where(lanes.length == 0, FRONTIER, NOTHING)
+    return StepPlan(0, 0, empty, empty, empty, none, none, commits, 0)
 
 
 @dataclass(frozen=True)
@@ -45,8 +89,8 @@ class RasterWindow:
     window: W, drafts a step. Papers' L counts the committed token too: their 16 is our 15.
     drafting: False feeds padding instead of drafts (step-by-step decoding in a decoder's shapes).
     fixed_shapes: every forward of a run has the same shape, a multiple of 32 inputs an image; images that are
-        done stay
-        in the batch. Then a token's logits are the same bits wherever in the window it is fed (where
+        done
+        stay in the batch. Then a token's logits are the same bits wherever in the window it is fed (where
         measured).
     """
 
@@ -55,45 +99,66 @@ class RasterWindow:
     fixed_shapes: bool = False
 
     def __post_init__(self) -> None:
-        if not 0 <= self.window <= 1024:
-            raise DecodingError(f"window must lie in 0 to 1024 drafts, got {self.window}")
+        check_window(self.window)
 
-    def cache_slots(self, grid: TokenGrid, longest_pending: int) -> int:
-        """Slots that a run may touch: the stream, and scratch for padding."""
-        pending = max(min(longest_pending, FEED_CHUNK), _usual_pending(grid))
-        width = self._width(pending)
-        return _up(grid.length + width + pending, SLOT_MULTIPLE)
+    def facts(self) -> list[str]:
+        if self.window == 0 or not self.drafting:
+            padded = [f"in forwards padded to window {self.window}"] if self.window else []
+            return ["one token a pass", *padded]
+        return [f"window {self.window}", *(["fixed shapes"] if self.fixed_shapes else [])]
+
+    def cache_slots(self, stream: Stream) -> int:
+        longest = stream.longest_known_run() + 1
+        pending = max(min(longest, FEED_CHUNK), _usual_pending(stream.grid))
+        return round_up(stream.grid.length + self._width(pending) + pending, SLOT_MULTIPLE)
 
     def _width(self, pending: int) -> int:
-        return _up(pending + self.window, ROW_MULTIPLE) if self.fixed_shapes else pending + self.window
+        return round_up(pending + self.window, ROW_MULTIPLE) if self.fixed_shapes else pending + self.window
 
-    def plan(self, lanes: Lanes, grid: TokenGrid, cache_slots: int) -> StepPlan:
-        """What the next forward feeds."""
-        waiting = lanes.length - lanes.cached
-        done = lanes.length >= grid.length
-        emits = ~done & (waiting <= FEED_CHUNK)
-        fed = np.where(done, 0, np.minimum(waiting, FEED_CHUNK))
-        counts = np.where(emits, np.minimum(self.window * self.drafting, grid.length - lanes.length), 0)
+    def open(self, stream: Stream) -> Lanes:
+        images, zero = np.arange(stream.batch), np.zeros(stream.batch, np.int64)
+        first = stream.next_unknown(images, zero)
+        return Lanes(1, images, zero, zero + stream.grid.length, first, zero.copy(), zero + FRONTIER)
+
+    def plan(self, lanes: Lanes, stream: Stream, cache_slots: int) -> StepPlan:
+        waiting, length = lanes.length - lanes.cached, stream.grid.length
+        emits = ~lanes.done & (waiting <= FEED_CHUNK)
+        fed = np.where(lanes.done, 0, np.minimum(waiting, FEED_CHUNK))
+        counts = np.where(emits, np.minimum(self.window * self.drafting, length - lanes.length), 0)
         drafts = int(counts.max())
-        pending = max(int(fed.max()), _usual_pending(grid) if self.fixed_shapes else 1)
+        pending = max(int(fed.max()), _usual_pending(stream.grid) if self.fixed_shapes else 1)
         width = self._width(pending) if self.fixed_shapes else pending + drafts
         column = np.arange(width)[None] - (pending - fed)[:, None]
-        start = np.where(done, grid.length, lanes.cached)
-        slots = np.where(
-            column >= 0, start[:, None] + column, cache_slots + column
-        )  # left padding: the last slots
-        extent = (
-            cache_slots if self.fixed_shapes else min(_up(int(slots.max()) + 1, SLOT_MULTIPLE), cache_slots)
+        start = np.where(lanes.done, length, lanes.cached)[:, None]
+        slots = np.where(column >= 0, start + column, cache_slots + column)  # left padding: the last slots
+        used = min(round_up(int(slots.max()) + 1, SLOT_MULTIPLE), cache_slots)
+        return StepPlan(
+            pending=pending,
+            drafts=drafts,
+            sources=slots,
+            positions=np.minimum(slots, length - 1),
+            slots=slots,
+            counts=counts,
+            cached=lanes.cached + fed,
+            commits=np.where(emits, FRONTIER, NOTHING),
+            extent=cache_slots if self.fixed_shapes else used,
         )
-        return StepPlan(pending, drafts, slots, counts, fed, emits, extent)
 
-    def visible(
-        self,
-        slots: Tensor,  # [L, F] int64
-        extent: int,
-    ) -> Tensor:
-        """Causal: each input sees its own slot and all before it. [L, F, K] bool."""
-        return torch.arange(extent, device=slots.device) <= slots[..., None]
+    def visible(self, plan: StepPlan, lanes: Lanes, slots: Tensor) -> Tensor:
+        """Causal: each input sees its own slot and all before it."""
+        return torch.arange(plan.extent, device=slots.device) <= slots[..., None]
+
+    def advance(self, lanes: Lanes, stream: Stream) -> tuple[Lanes, np.ndarray]:
+        going = np.flatnonzero(~lanes.done)
+        if self.fixed_shapes or len(going) in (0, len(lanes)):
+            return lanes, np.arange(len(lanes))
+        fields = (lanes.image, lanes.begin, lanes.end, lanes.length, lanes.cached, lanes.commits)
+        return Lanes(1, *(field[going] for field in fields)), going
+
+
+def check_window(window: int) -> None:
+    if not 0 <= window <= 1024:
+        raise DecodingError(f"window must lie in 0 to 1024 drafts, got {window}")
 
 
 def _usual_pending(grid: TokenGrid) -> int:
@@ -101,5 +166,5 @@ def _usual_pending(grid: TokenGrid) -> int:
     return 1 + len(grid.row_end)
 
 
-def _up(value: int, multiple: int) -> int:
+def round_up(value: int, multiple: int) -> int:
     return -(-value // multiple) * multiple

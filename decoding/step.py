@@ -23,7 +23,6 @@ class Uniforms:
     coins: Tensor  # [L, W]: keep or reject a draft
     redraws: Tensor  # [L, W + 1]: draw a new draft
     emission: Tensor  # [L]: draw the committed token
-    fresh: Tensor  # [L, W]: draw at a position never tried
 
 
 @dataclass

@@ -48,10 +48,15 @@ CODEBOOK = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
 
 
 def law_p(
-    decoder: Decoder, images: int, batch: int, grid: TokenGrid = PLAIN, sampling: SamplingSettings = SETTINGS
+    decoder: Decoder,
+    images: int,
+    batch: int,
+    grid: TokenGrid = PLAIN,
+    sampling: SamplingSettings = SETTINGS,
+    toy: type[ToyTarget] = ToyTarget,
 ) -> float:
     """p-value of `images` pictures made in batches of `batch`, one seed each."""
-    target = ToyTarget(grid, vocabulary=3)
+    target = toy(grid, vocabulary=3)
     counts = np.zeros(3**grid.cells)
     for first in range(0, images, batch):
         seeds = image_seeds(first + 1, batch)
