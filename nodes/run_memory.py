@@ -4,23 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..decoding import Decoder
+import numpy as np
+
+from ..decoding import Decoder, TokenGrid
+from ..decoding.lanes import Stream
 from ..decoding.prediction import VerificationPrediction
 from ..decoding.ratios import NeighbourhoodRatio
+from ..decoding.rows import RowParallel
 from ..model_loaders.image_model import ImageModel
 from ..model_loaders.image_transformer import Prompt
 from .run_settings import RunSettings
 
-LAW_COPIES = 8  # float32 tensors [B, window + 1, V] alive at once in a step
+LAW_COPIES = 8  # float32 tensors [L, window + 1, V] alive at once in a step
 REMEMBERED_COPIES = 4  # and of each earlier step that prediction remembers
 
 
 def run_bytes(model: ImageModel, prompts: Sequence[Prompt], decoder: Decoder, settings: RunSettings) -> int:
     """The cache, the laws of one step, and what the decoder keeps for itself."""
-    slots = decoder.schedule.cache_slots(settings.grid, 1)
-    law = len(prompts) * (decoder.schedule.window + 1) * model.vocabulary * 4
+    nothing_kept = np.full((1, settings.grid.cells), -1)
+    slots = decoder.schedule.cache_slots(Stream(settings.grid, nothing_kept))
     cache = model.cache_bytes(len(prompts), settings.guidance, slots)
-    return cache + law_copies(decoder) * law + neighbour_bytes(decoder, model.vocabulary)
+    laws = len(prompts) * law_rows(decoder, settings.grid) * model.vocabulary * 4
+    return cache + law_copies(decoder) * laws + neighbour_bytes(decoder, model.vocabulary)
+
+
+def law_rows(decoder: Decoder, grid: TokenGrid) -> int:
+    """Laws that one step of an image compares, at most."""
+    schedule, rows = decoder.schedule, 1
+    if isinstance(schedule, RowParallel):
+        # Each open row lags behind the one above it; all but the lowest have passed the threshold.
+        rows = min(grid.rows, max(grid.cols - schedule.threshold, 0) + 2)
+    return rows * (schedule.window + 1)
 
 
 def law_copies(decoder: Decoder) -> int:
