@@ -22,6 +22,7 @@ from .encode_prompt import JacobiAREncodePrompt
 from .generate import JacobiARGenerate
 from .load_model import JacobiARLoadModel
 from .preset_decoder import JacobiARDecoderPreset
+from .row_decoders import JacobiARDecoderPJD, JacobiARDecoderZipAR
 
 NODES: list[type[io.ComfyNode]] = [
     JacobiARLoadModel,
@@ -34,6 +35,8 @@ NODES: list[type[io.ComfyNode]] = [
     JacobiARDecoderBlock,
     JacobiARDecoderGSD,
     JacobiARDecoderLANTERN,
+    JacobiARDecoderPJD,
+    JacobiARDecoderZipAR,
     JacobiARAddSemantics,
     JacobiARAddPrediction,
     JacobiARGenerate,

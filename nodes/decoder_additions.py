@@ -35,11 +35,11 @@ class JacobiARAddSemantics(io.ComfyNode):
             display_name=cls.NAME,
             category=CATEGORY,
             description="SJD-SV (arXiv 2609.13245): guesses of rising probability are judged together, as "
-            "one piece of the picture, instead of one by one: fewer passes. For SJD, GSD and LANTERN. "
+            "one piece of the picture, instead of one by one: fewer passes. For SJD, GSD, LANTERN and PJD. "
             "Promise: approximate, whatever the decoder promised before. SJD with Block Test is the exact "
             "way to judge guesses together.",
             inputs=[
-                decoder_input("From Decoder: SJD, GSD or LANTERN, or such a one with prediction added."),
+                decoder_input("From Decoder: SJD, GSD, LANTERN or PJD, or such a one with prediction added."),
                 io.Float.Input(
                     "proportion",
                     default=0.8,
@@ -95,7 +95,7 @@ class JacobiARAddPrediction(io.ComfyNode):
             "guesses by chance. Promise: the connected decoder's, unchanged. Whether it saves passes "
             "depends on the model: compare.",
             inputs=[
-                decoder_input("Any decoder that guesses: all but Autoregressive and Greedy Jacobi."),
+                decoder_input("Any decoder that guesses: all but Autoregressive, Greedy Jacobi and ZipAR."),
                 io.Int.Input(
                     "growth",
                     default=3,

@@ -41,6 +41,12 @@ def test_settings_follow_the_family() -> None:
     assert windows == {family: settings.window for family, settings in FAMILIES.items()}
 
 
+def test_rows_run_together_where_the_paper_says_that_they_pay() -> None:
+    for family, settings in FAMILIES.items():
+        schedule = Preset("approximate, fastest").resolve(family).schedule
+        assert getattr(schedule, "threshold", None) == settings.threshold
+
+
 def test_additions_wait_with_the_preset() -> None:
     preset = added(Preset("same distribution, fast"), partial(with_prediction, growth=2))
     decoder = resolved(preset, "built-in")
