@@ -29,9 +29,9 @@ class JacobiARDecoderGSD(io.ComfyNode):
             node_id="JacobiARDecoderGSD",
             display_name=cls.NAME,
             category=CATEGORY,
-            description="Grouped Speculative Decoding (ICCV 2025): as SJD, but a guess is judged together "
-            "with the tokens that are about as likely and look like it. One of several equally good "
-            "tokens is then rarely refused. " + APPROXIMATE,
+            description="Grouped Speculative Decoding (ICCV 2025, arXiv 2508.07747): as SJD, but a guess is "
+            "judged together with the tokens that are about as likely and look like it. One of several "
+            "equally good tokens is then rarely refused. " + APPROXIMATE,
             inputs=[
                 window_input(31),
                 initialiser_input("uniform"),

@@ -52,8 +52,8 @@ class JacobiARDecoderPJD(io.ComfyNode):
                     "default 7). Papers count the last known token too: their 8 is 7 here.",
                 ),
                 threshold_input(
-                    "SJD, a row at a time. A quarter of a row is usual. The paper counts the token that starts a row too: "
-                    "its c = 9 is 8 here."
+                    "SJD, a row at a time. A quarter of a row is usual. The paper counts the token that "
+                    "starts a row too: its c = 9 is 8 here."
                 ),
                 initialiser_input("uniform"),
                 draw_input(),
