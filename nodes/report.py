@@ -15,7 +15,7 @@ def progress_line(fixed: int, total: int, passes: int, pictures: int) -> str:
 
 
 def summary(trace: Trace, decoder: Decoder, settings: RunSettings, seconds: float) -> str:
-    """When it is done; four lines, as much as a node has room for."""
+    """When it is done; as much as a node has room for."""
     passes = f"{trace.passes} passes for {trace.cells} tokens"
     if trace.batch > 1:
         passes += f" of each of {trace.batch} pictures"
