@@ -20,7 +20,9 @@ if "jacobi_ar" not in sys.modules:
     sys.modules["jacobi_ar"] = alias
 
 from jacobi_ar.model_loaders.image_model import ImageModel  # noqa: E402
+from jacobi_ar.model_loaders.image_tokenizer import ImageTokenizer  # noqa: E402
 from jacobi_ar.model_loaders.load import BUILTIN_MODEL, load_image_model  # noqa: E402
+from jacobi_ar.model_loaders.load_tokenizer import BUILTIN_TOKENIZER, load_image_tokenizer  # noqa: E402
 
 # One name a line; all words are in the built-in model's vocabulary.
 PROMPTS = (Path(__file__).parent / "prompts.txt").read_text(encoding="utf-8").split("\n")[:-1]
@@ -29,6 +31,11 @@ PROMPTS = (Path(__file__).parent / "prompts.txt").read_text(encoding="utf-8").sp
 def builtin_model(dtype: torch.dtype = torch.float32) -> ImageModel:
     """The model that ships in the package, on the CPU."""
     return load_image_model(BUILTIN_MODEL, device="cpu", dtype=dtype)
+
+
+def builtin_tokenizer() -> ImageTokenizer:
+    """The image tokenizer that ships in the package, on the CPU."""
+    return load_image_tokenizer(BUILTIN_TOKENIZER, device="cpu")
 
 
 def machine() -> str:

@@ -14,35 +14,60 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from common import PROMPTS, ROOT, builtin_model, machine, markdown_table, write_block, write_json
+from common import (
+    PROMPTS,
+    ROOT,
+    builtin_model,
+    builtin_tokenizer,
+    machine,
+    markdown_table,
+    write_block,
+    write_json,
+)
 from jacobi_ar.decoding import (
     DRAWS,
     Decoder,
     SamplingSettings,
     autoregressive,
+    block_sjd,
     decode,
     greedy_jacobi,
+    gsd,
     image_seeds,
+    lantern,
+    pjd,
     run_to_end,
     same_picture,
+    same_picture_rows,
     sjd,
+    with_prediction,
+    with_semantics,
+    zipar,
 )
 from jacobi_ar.model_loaders.image_model import ImageModel
 
+ROW_THRESHOLD = 4  # a quarter of the row, as in the PJD paper
 README_ROWS = [
     (
         "Same-Picture Jacobi",
         "same picture, uniform",
-        "drafts stand where they are what step-by-step decoding draws",
+        "a draft stands where it is step-by-step decoding's own draw",
     ),
-    ("SJD", "SJD, fresh", "speculative Jacobi decoding, as published"),
-    ("SJD, maximal coupling", "SJD, maximal coupling", "redrafts change no more than their law does"),
-    ("SJD, shared noise", "SJD, shared noise", "redrafts use the same noise at every try"),
     (
         "Greedy Jacobi",
         "greedy Jacobi (temperature 0)",
-        "the likeliest tokens only; same picture as temperature 0",
+        "likeliest tokens only: step-by-step decoding at temperature 0",
     ),
+    ("SJD", "SJD, fresh", "speculative Jacobi decoding, as published"),
+    ("SJD, maximal coupling", "SJD, maximal coupling", "redrafts change no more than their law does"),
+    ("SJD, shared noise", "SJD, shared noise", "redrafts meet the same noise at every try"),
+    ("SJD with Block Test", "SJD, block test", "the whole window tested at once"),
+    ("SJD + VP", "SJD-VP, fresh", "redrafts lean to what keeps growing"),
+    ("GSD", "GSD", "a draft may stand for tokens near it"),
+    ("LANTERN", "LANTERN, 100 neighbours", "a draft may stand for codes that look like it"),
+    ("SJD + SV", "SJD-SV", "runs of drafts tested as one"),
+    ("PJD", f"PJD, threshold {ROW_THRESHOLD}", "several rows at once, each with its window"),
+    ("ZipAR", f"ZipAR, threshold {ROW_THRESHOLD}", "several rows at once, one token each, untested"),
 ]
 CONDITIONS = {"prompts, guidance 1": 1.0, "prompts, guidance 2": 2.0, "no prompt": 1.0}
 BATCH = 10
@@ -75,17 +100,31 @@ class Figure:
 
 def decoders(window: int) -> dict[str, Decoder]:
     """The decoders of the table. Greedy Jacobi belongs to temperature 0 and stands for itself."""
-    chosen = {"greedy Jacobi (temperature 0)": greedy_jacobi(window)}
+    starts = ("uniform", "copy left", "copy above", "neighbour's law")
+    chosen = {f"same picture, {start}": same_picture(window, start, fixed_shapes=False) for start in starts}
+    chosen["same picture, rows that only draft"] = same_picture_rows(window, ROW_THRESHOLD)
+    chosen["greedy Jacobi (temperature 0)"] = greedy_jacobi(window)
     chosen |= {f"SJD, {draw}": sjd(window, "uniform", draw) for draw in DRAWS}
     chosen["SJD, fresh, copy left"] = sjd(window, "copy left", "fresh")
-    starts = ("uniform", "copy left", "copy above", "neighbour's law")
-    chosen |= {f"same picture, {start}": same_picture(window, start, fixed_shapes=False) for start in starts}
+    chosen["SJD, block test"] = block_sjd(window)
+    chosen |= {f"SJD-VP, {draw}": with_prediction(sjd(window, "uniform", draw)) for draw in DRAWS}
+    chosen["GSD"] = gsd(window)
+    chosen["LANTERN, 100 neighbours"] = lantern(window, neighbours=100)
+    chosen["SJD-SV"] = with_semantics(sjd(window))
+    chosen["SJD-SV, maximal coupling"] = with_semantics(sjd(window, "uniform", "maximal coupling"))
+    chosen["GSD-SV"] = with_semantics(gsd(window))
+    chosen["LANTERN-SV"] = with_semantics(lantern(window, neighbours=100))
+    chosen[f"PJD, threshold {ROW_THRESHOLD}"] = pjd(window, ROW_THRESHOLD)
+    chosen[f"ZipAR, threshold {ROW_THRESHOLD}"] = zipar(ROW_THRESHOLD)
     return chosen
 
 
-def measure(model: ImageModel, name: str, decoder: Decoder, condition: str, pictures: int) -> Figure:
+def measure(
+    model: ImageModel, name: str, decoder: Decoder, window: int, condition: str, pictures: int
+) -> Figure:
     """Decode `pictures` pictures, seeds 0, 1, …; a picture's passes do not depend on its batch."""
     grid, passes = model.grids[0], []
+    codebook = builtin_tokenizer().codebook
     for first in range(0, pictures, BATCH):
         count = min(BATCH, pictures - first)
         texts = [
@@ -95,9 +134,11 @@ def measure(model: ImageModel, name: str, decoder: Decoder, condition: str, pict
         target = model.target(grid, CONDITIONS[condition])
         with torch.inference_mode():
             seeds = image_seeds(first, count)
-            trace = run_to_end(decode(target, prompts, decoder, SamplingSettings(), seeds)).trace
+            trace = run_to_end(
+                decode(target, prompts, decoder, SamplingSettings(), seeds, codebook=codebook)
+            ).trace
         passes += trace.passes_of
-    return Figure(name, str(decoder.promise), condition, decoder.schedule.window, passes, grid.cells)
+    return Figure(name, str(decoder.promise), condition, window, passes, grid.cells)
 
 
 def main() -> None:
@@ -113,11 +154,11 @@ def main() -> None:
     options = parser.parse_args()
 
     model = builtin_model()
-    figures = [measure(model, "autoregressive", autoregressive(), "no prompt", 2)]
+    figures = [measure(model, "autoregressive", autoregressive(), 0, "no prompt", 2)]
     for condition in CONDITIONS:
         for window in options.windows:
             for name, decoder in decoders(window).items():
-                figures.append(measure(model, name, decoder, condition, options.pictures))
+                figures.append(measure(model, name, decoder, window, condition, options.pictures))
                 print(f"{condition:22s} window {window:3d}  {name:32s} {figures[-1].cell()}", flush=True)
     write_json(options.json, [vars(figure) for figure in figures])
 

@@ -164,8 +164,8 @@ def main() -> None:
     ]
     table = markdown_table(head, cells)
     caption = (
-        "A first difference is within rounding when the two candidates' scores lie closer together in float64 "
-        f"(the gap) than the dtype's rounding has moved them against each other. {machine()}."
+        "A first difference is within rounding when the two candidates' scores lie closer together in "
+        f"float64 (the gap) than the dtype's rounding has moved them against each other. {machine()}."
     )
     print(f"\n{table}\n\n{caption}")
     if options.write:
