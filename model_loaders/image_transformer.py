@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from ..decoding.grid import TokenGrid
 from .errors import PromptError
+from .linear import linear
 from .transformer import Transformer, TransformerConfig
 
 
@@ -54,7 +55,7 @@ class ImageTransformer(nn.Module, ABC):
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Hidden states [R, N, dim] -> logits of the image vocabulary [R, N, V], in the model's type."""
-        return self.output(hidden)
+        return linear(self.output, hidden)
 
     @abstractmethod
     def prompt_rows(

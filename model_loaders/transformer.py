@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .kv_cache import LayerCache
+from .linear import linear
 from .rotary import rotate
 
 
@@ -56,7 +57,7 @@ class Attention(nn.Module):
         bias: Tensor,  # [R, 1, groups * N, A], added to the attention logits
     ) -> Tensor:
         rows, count = len(bias), rotation.shape[1]
-        fused = self.wqkv(x).view(rows, count, -1, self.head_dim)  # [R, N, heads + 2 kv_heads, D]
+        fused = linear(self.wqkv, x).view(rows, count, -1, self.head_dim)  # [R, N, heads + 2 kv_heads, D]
         both, values = fused.split([self.heads + self.kv_heads, self.kv_heads], dim=2)
         # Queries and keys lie side by side, so one call turns both.
         queries, keys = rotate(both, rotation).split([self.heads, self.kv_heads], dim=2)
@@ -71,7 +72,7 @@ class Attention(nn.Module):
             queries = queries.unflatten(2, (self.kv_heads, self.groups)).permute(0, 2, 3, 1, 4).flatten(2, 3)
             y = F.scaled_dot_product_attention(queries, cache.keys, cache.values, attn_mask=bias)
             y = y.unflatten(2, (self.groups, count)).permute(0, 3, 1, 2, 4)
-        return self.wo(y.reshape(rows * count, -1))
+        return linear(self.wo, y.reshape(rows * count, -1))
 
 
 class FeedForward(nn.Module):
@@ -83,8 +84,8 @@ class FeedForward(nn.Module):
         self.w2 = operations.Linear(config.ffn, config.dim, bias=False, **factory)
 
     def forward(self, x: Tensor) -> Tensor:
-        gate, up = self.w13(x).chunk(2, dim=-1)
-        return self.w2(F.silu(gate) * up)
+        gate, up = linear(self.w13, x).chunk(2, dim=-1)
+        return linear(self.w2, F.silu(gate) * up)
 
 
 class Block(nn.Module):
