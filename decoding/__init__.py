@@ -18,6 +18,7 @@ Shape letters: B images, L lanes, W window, D drafts of a step, V codebook size,
 slots. Tokens are int64; laws float32 (float64 for a float64 model) whatever the weights are.
 """
 
+from .codebook import Codebook
 from .decoders import (
     DRAWS,
     Decoder,
@@ -46,6 +47,7 @@ from .trace import DecodeResult, Trace
 
 __all__ = [
     "DRAWS",
+    "Codebook",
     "INITIALISERS",
     "DecodeResult",
     "Decoder",

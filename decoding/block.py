@@ -29,6 +29,9 @@ class BlockTest:
 
     name: str = "block test"
 
+    def facts(self) -> list[str]:
+        return []
+
     def verify(self, step: Step) -> Verdict:
         width, lanes = step.width, step.target_laws.shape[0]
         b = self.survival(step)  # [L, D + 1]

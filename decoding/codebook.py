@@ -15,6 +15,15 @@ class Codebook:
     ) -> None:
         self.rows = rows
         self._nearest: Tensor | None = None
+        self._elsewhere: Codebook | None = None
+
+    def on(self, device: torch.device) -> Codebook:
+        """This codebook on a device; itself where it is there already, neighbours and all."""
+        if self.rows.device == device:
+            return self
+        if self._elsewhere is None or self._elsewhere.rows.device != device:
+            self._elsewhere = Codebook(self.rows.to(device))
+        return self._elsewhere
 
     def nearest(self, count: int) -> Tensor:
         """The `count` nearest other codes of each code, nearest first: [V, min(count, V - 1)] int64."""

@@ -39,6 +39,7 @@ class Decoder:
         facts = self.schedule.facts()
         if self.schedule.drafting:
             facts += [f"start {self.initialiser.name}", f"draws {self.redrafter.draw.name}"]
+            facts += [*self.verifier.facts(), *self.redrafter.law.facts()]
         return f"{self.name}: {', '.join(facts)}"
 
 
@@ -88,12 +89,21 @@ def gsd(
 
 def lantern(
     window: int = 15,
-    initialiser: str = "uniform",
+    initialiser: str = "copy left",
     draw: str = "fresh",
     neighbours: int = 1000,
     bound: float = 0.1,
 ) -> Decoder:
-    """LANTERN's relaxed test (ICLR 2025) inside SJD."""
+    """LANTERN's relaxed test (ICLR 2025) inside SJD.
+
+    Starts that are drawn are refused: their declared probability is far below the bound, so that the relaxed
+    test would wave nearly all of them through, and the picture would be noise.
+    """
+    if _initialiser(initialiser).draws:
+        raise DecodingError(
+            f"LANTERN's test would let nearly any {initialiser!r} start pass (the bound exceeds its "
+            "probability), which gives noise: choose copy left or copy above"
+        )
     ratio = NeighbourhoodRatio(neighbours, bound)
     return _tested("LANTERN", TokenTest(ratio), window, initialiser, draw)
 
@@ -138,9 +148,12 @@ def with_semantics(
     decoder: Decoder, proportion: float = 0.8, one_number: bool = True, reject_from_start: bool = False
 ) -> Decoder:
     """`decoder` with semantics verification over its ratio (SJD-SV, arXiv 2609.13245)."""
+    if isinstance(decoder.verifier, SemanticsVerification):
+        raise DecodingError(f"{decoder.name} has semantics verification already")
     if not isinstance(decoder.verifier, TokenTest):
         raise DecodingError(
-            f"semantics verification works over a ratio test (SJD, GSD, LANTERN); {decoder.name} has none"
+            "semantics verification works over a ratio test (SJD, GSD, LANTERN, PJD); "
+            f"{decoder.name} has none"
         )
     verifier = SemanticsVerification(decoder.verifier.ratio, proportion, one_number, reject_from_start)
     return replace(decoder, name=f"{decoder.name}-SV", verifier=verifier)
@@ -148,6 +161,8 @@ def with_semantics(
 
 def with_prediction(decoder: Decoder, growth: int = 3, decay: float = 0.5, cap: float = 10.0) -> Decoder:
     """`decoder` with verification prediction as the law of its redrafts (SJD-VP, arXiv 2603.27115)."""
+    if isinstance(decoder.redrafter.law, VerificationPrediction):
+        raise DecodingError(f"{decoder.name} has verification prediction already")
     if not decoder.schedule.drafting or isinstance(decoder.verifier, GreedyMatch):
         raise DecodingError(f"verification prediction changes the law of redrafts; {decoder.name} draws none")
     redrafter = Redrafter(VerificationPrediction(growth, decay, cap), decoder.redrafter.draw)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from .codebook import Codebook
 from .decoders import Decoder
 from .run import Run
 from .sampling import SamplingSettings
@@ -45,14 +46,15 @@ def decode(
     sampling: SamplingSettings,
     seeds: Sequence[int],
     kept: Tensor | None = None,
-    codebook: Tensor | None = None,
+    codebook: Codebook | None = None,
 ) -> Iterator[StepReport]:
     """Decode one token grid a prompt; yields a StepReport after each forward, the last with the result.
 
     prompts: what the target's `prefill` takes, one an image. seeds: 0 .. 2^64 - 1, one an image; an image
         depends on its own seed only.
     kept: [B, rows, cols] int64, tokens to keep, -1 where to decode.
-    codebook: [V, C], the image tokenizer's, for decoders that compare codes (GSD, LANTERN).
+    codebook: the image tokenizer's, for decoders that compare codes (GSD, LANTERN); keep it, it remembers
+        neighbours.
     Changes nothing but the target's cache.
     Raises DecodingError (settings that cannot be decoded with; NonFiniteLogits while running).
     """

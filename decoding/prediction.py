@@ -32,6 +32,9 @@ class VerificationPrediction:
     cap: float = 10.0
     name: str = "verification prediction"
 
+    def facts(self) -> list[str]:
+        return [f"VP growth {self.growth}, decay {self.decay:g}, cap {self.cap:g}"]
+
     def __post_init__(self) -> None:
         if not 1 <= self.growth <= 8:
             raise DecodingError(f"growth must lie in 1 to 8 steps, got {self.growth}")

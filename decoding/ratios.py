@@ -30,6 +30,9 @@ class Ratio(Protocol):
 
     name: str
 
+    def facts(self) -> list[str]:
+        """Its settings in words, for reports."""
+
     def terms(self, step: Step) -> Terms: ...
 
     def after_rejection(
@@ -52,6 +55,9 @@ class PlainRatio:
     """q(x) / p(x) (Leviathan et al. 2023; Chen et al. 2023)."""
 
     name: str = "plain"
+
+    def facts(self) -> list[str]:
+        return []
 
     def terms(self, step: Step) -> Terms:
         return Terms(of_drafts(step, step.target_laws[:, : step.width]), of_drafts(step, step.drafts.laws))
@@ -76,9 +82,15 @@ class GroupedRatio:
     embedding_gap: float = 0.5
     name: str = "grouped (GSD)"
 
+    def facts(self) -> list[str]:
+        return [f"group {self.group}, gaps {self.probability_gap:g} and {self.embedding_gap:g}"]
+
     def __post_init__(self) -> None:
         if not 2 <= self.group <= 200:
             raise DecodingError(f"group must lie in 2 to 200 tokens, got {self.group}")
+        if not (self.probability_gap > 0.0 and self.embedding_gap > 0.0):
+            gaps = f"{self.probability_gap} and {self.embedding_gap}"
+            raise DecodingError(f"the gaps must be above 0, else no draft is in its own group; got {gaps}")
 
     def terms(self, step: Step) -> Terms:
         laws, drafts = step.target_laws[:, : step.width], step.drafts
@@ -114,6 +126,9 @@ class NeighbourhoodRatio:
     neighbours: int = 1000
     bound: float = 0.1
     name: str = "neighbourhood (LANTERN)"
+
+    def facts(self) -> list[str]:
+        return [f"{self.neighbours} neighbours, bound {self.bound:g}"]
 
     def __post_init__(self) -> None:
         if self.neighbours < 1:

@@ -23,6 +23,9 @@ class RedraftLaw(Protocol):
 
     name: str
 
+    def facts(self) -> list[str]:
+        """Its settings in words, for reports."""
+
     def laws(self, step: Step) -> tuple[Tensor, History | None]: ...
 
 
@@ -51,6 +54,9 @@ class TargetLaw:
     """SJD: the target law of this step."""
 
     name: str = "target"
+
+    def facts(self) -> list[str]:
+        return []
 
     def laws(self, step: Step) -> tuple[Tensor, None]:
         return step.target_laws, None

@@ -33,13 +33,13 @@ class Run:
         sampling: SamplingSettings,
         seeds: list[int],
         kept: np.ndarray,  # [B, cells] int64, -1 where to decode
-        codebook: Tensor | None = None,  # [V, C]
+        codebook: Codebook | None = None,
     ) -> None:
         self.target, self.decoder, self.sampling = target, decoder, sampling
         self.grid, self.device, self.seeds = target.grid, target.device, seeds
         self.schedule, self.window = decoder.schedule, decoder.schedule.window
         self.drafting = self.schedule.drafting and self.window > 0
-        self.codebook = None if codebook is None else Codebook(codebook.to(target.device))
+        self.codebook = codebook and codebook.on(target.device)
         self.stream = Stream(self.grid, kept)
         self.lanes = self.schedule.open(self.stream)
         self.cache_slots = self.schedule.cache_slots(self.stream)

@@ -36,6 +36,11 @@ class SemanticsVerification:
     reject_from_start: bool = False
     name: str = "semantics (SV)"
 
+    def facts(self) -> list[str]:
+        options = [] if self.one_number else ["a number for each shortening"]
+        options += ["runs rejected whole"] if self.reject_from_start else []
+        return [*self.ratio.facts(), f"SV proportion {self.proportion:g}", *options]
+
     def __post_init__(self) -> None:
         if not 0.0 < self.proportion <= 1.0:
             raise DecodingError(f"proportion must lie above 0 and be at most 1, got {self.proportion}")

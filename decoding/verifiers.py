@@ -25,6 +25,9 @@ class Verifier(Protocol):
 
     name: str
 
+    def facts(self) -> list[str]:
+        """Its settings in words, for reports."""
+
     def verify(self, step: Step) -> Verdict: ...
 
 
@@ -38,6 +41,9 @@ class SharedNoiseMatch:
 
     name: str = "shared-noise match"
 
+    def facts(self) -> list[str]:
+        return []
+
     def verify(self, step: Step) -> Verdict:
         return _first_difference(step, step.shared_noise_tokens)
 
@@ -48,6 +54,9 @@ class GreedyMatch:
     0)."""
 
     name: str = "greedy match"
+
+    def facts(self) -> list[str]:
+        return []
 
     def verify(self, step: Step) -> Verdict:
         return _first_difference(step, step.target_laws.argmax(-1))
@@ -76,6 +85,9 @@ class TokenTest:
 
     ratio: Ratio = field(default_factory=PlainRatio)
     name: str = "token test"
+
+    def facts(self) -> list[str]:
+        return self.ratio.facts()
 
     def verify(self, step: Step) -> Verdict:
         numerator, denominator = self.ratio.terms(step)

@@ -95,6 +95,10 @@ class JacobiARDecoderGSD(io.ComfyNode):
             )
 
 
+# What LANTERN lends exceeds the probability of a drawn start, so that nearly any would pass: copies only.
+LANTERN_STARTS = ["copy left", "copy above"]
+
+
 class JacobiARDecoderLANTERN(io.ComfyNode):
     NAME = "Decoder: LANTERN"
 
@@ -108,11 +112,7 @@ class JacobiARDecoderLANTERN(io.ComfyNode):
             "borrow the probability of the tokens that look most like it, up to a bound. " + APPROXIMATE,
             inputs=[
                 window_input(31),
-                initialiser_input(
-                    "copy left",
-                    "Keep to the copies here: what LANTERN lends would let any guess of the other two pass, "
-                    "and the picture be noise.",
-                ),
+                initialiser_input("copy left", LANTERN_STARTS),
                 draw_input(),
                 io.Int.Input(
                     "neighbours",
@@ -143,7 +143,7 @@ class JacobiARDecoderLANTERN(io.ComfyNode):
         cls, window: int, initialiser: str, draw: str, neighbours: int, bound: float
     ) -> io.NodeOutput:
         with explained(cls.NAME):
-            one_of("initialiser", initialiser, INITIALISERS)
+            one_of("initialiser", initialiser, LANTERN_STARTS)
             one_of("draw", draw, DRAWS)
             return on_wire(
                 decoding.lantern(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from comfy_api.latest import io
 
 from .. import decoding
@@ -38,16 +40,22 @@ def window_input(default: int) -> io.Int.Input:
     )
 
 
-def initialiser_input(
-    default: str, effect: str = "Changes the number of passes, never the promise."
-) -> io.Combo.Input:
+INITIALISER_WORDS = {
+    "uniform": '"uniform" is any token',
+    "copy left": '"copy left" repeats the token to the left',
+    "copy above": '"copy above" repeats the one above, good for flat pictures',
+    "neighbour's law": '"neighbour\'s law" draws from the probabilities of the token to the left',
+}
+
+
+def initialiser_input(default: str, options: Sequence[str] = INITIALISERS) -> io.Combo.Input:
+    words = "; ".join(INITIALISER_WORDS[option] for option in options)
     return io.Combo.Input(
         "initialiser",
-        options=INITIALISERS,
+        options=list(options),
         default=default,
-        tooltip=f'The first guess for a token that was never tried (default "{default}"). "copy left" and '
-        '"copy above" repeat a neighbour and suit flat pictures; "uniform" is any token; "neighbour\'s '
-        f'law" draws from the probabilities of the token to the left. {effect}',
+        tooltip=f'The first guess for a token that was never tried (default "{default}"): {words}. Changes '
+        "the number of passes, never the promise.",
     )
 
 

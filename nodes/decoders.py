@@ -88,8 +88,7 @@ class JacobiARDecoderSamePicture(io.ComfyNode):
             category=CATEGORY,
             description="Several times fewer passes for the very picture that step-by-step decoding gives. "
             "Every place of the picture has its own fixed noise, so a guess is right exactly when it "
-            "equals the step-by-step token. "
-            + SAME_PICTURE,
+            "equals the step-by-step token. " + SAME_PICTURE,
             inputs=[
                 window_input(31),
                 initialiser_input("copy left"),
@@ -124,8 +123,7 @@ class JacobiARDecoderSJD(io.ComfyNode):
             category=CATEGORY,
             description="Speculative Jacobi Decoding (arXiv 2410.01699): guesses many tokens, keeps each "
             "with just the probability that leaves the model's distribution unchanged. With maximal "
-            "coupling as in arXiv 2510.24211. "
-            + SAME_DISTRIBUTION,
+            "coupling as in arXiv 2510.24211. " + SAME_DISTRIBUTION,
             inputs=[
                 window_input(31),
                 initialiser_input("uniform"),
@@ -154,8 +152,7 @@ class JacobiARDecoderBlock(io.ComfyNode):
             description="SJD that tests its guesses all together instead of one by one (block verification, "
             "Sun et al., arXiv 2403.10444): a doubtful guess is made good by sure ones, so more of them "
             "stay on average than in any other exact test. Rejected guesses are always drawn fresh: the "
-            "test would be biased otherwise. "
-            + SAME_DISTRIBUTION,
+            "test would be biased otherwise. " + SAME_DISTRIBUTION,
             inputs=[window_input(31), initialiser_input("uniform")],
             outputs=[decoder_output("same distribution")],
         )

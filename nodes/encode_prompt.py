@@ -38,15 +38,17 @@ class JacobiAREncodePrompt(io.ComfyNode):
                 ),
             ],
             outputs=[
-                sockets.Prompt.Output(display_name="prompt", tooltip="The encoded prompt, for Generate "
-                "Image Tokens."),
+                sockets.Prompt.Output(
+                    display_name="prompt", tooltip="The encoded prompt, for Generate Image Tokens."
+                ),
             ],
         )
 
     @classmethod
     def execute(cls, model: ModelValue, text: str) -> io.NodeOutput:
-        with explained(cls.NAME, "Unload other models, use a smaller text encoder, or start ComfyUI with "
-        "--lowvram."):
+        with explained(
+            cls.NAME, "Unload other models, use a smaller text encoder, or start ComfyUI with --lowvram."
+        ):
             if model.loaded.text_resident is not None:
                 host.load_residents([model.loaded.text_resident])
             prompt = model.model.encode_prompt(text)

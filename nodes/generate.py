@@ -187,7 +187,7 @@ def run(
 ) -> DecodeResult:
     """The loop: one turn a forward. The cache lives no longer than this function, whatever ends it."""
     target = model.model.target(settings.grid, settings.guidance, model.loaded.resident.device)
-    codebook = model.tokenizer.tokenizer.codebook
+    codebook = model.tokenizer.codebook
     progress = host.Progress(settings.grid.cells * len(prompts))
     decoding = decode(target, prompts, decoder, settings.sampling, settings.seeds, codebook=codebook)
     with closing(decoding) as reports:

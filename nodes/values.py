@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from torch import Tensor
 
+from ..decoding import Codebook
 from ..model_loaders.image_model import ImageModel
 from ..model_loaders.image_tokenizer import ImageTokenizer
 
@@ -17,6 +19,11 @@ class TokenizerValue:
 
     tokenizer: ImageTokenizer
     resident: Any  # host.Resident
+
+    @cached_property
+    def codebook(self) -> Codebook:
+        """For decoders that compare codes; remembers which look alike."""
+        return Codebook(self.tokenizer.codebook)
 
     def decode(self, tokens: Tensor) -> Tensor:
         """[B, rows, cols] -> [B, height, width, 3] float32 0..1. The resident must have been loaded."""

@@ -14,6 +14,7 @@ import torch
 from jacobi_ar.decoding import (
     DRAWS,
     INITIALISERS,
+    Codebook,
     Decoder,
     Promise,
     SamplingSettings,
@@ -44,7 +45,7 @@ from .toy import ToyTarget, picture_number
 PLAIN = TokenGrid(2, 3)
 LINED = TokenGrid(2, 2, row_end=(3,))  # one structure token between the rows
 SETTINGS = SamplingSettings()
-CODEBOOK = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
+CODEBOOK = Codebook(torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]]))
 
 
 def law_p(
@@ -103,7 +104,7 @@ EXACT = {
 
 @pytest.mark.parametrize("name", EXACT)
 def test_other_exact_decoders_have_the_joint_law(name: str) -> None:
-    assert law_p(EXACT[name], 40_000, 8_000) > PASSES_ABOVE
+    assert law_p(EXACT[name], 24_000, 6_000) > PASSES_ABOVE
 
 
 @pytest.mark.parametrize("name", ["block test", "prediction, fresh"])
@@ -113,19 +114,19 @@ def test_other_exact_decoders_have_the_joint_law_across_structure_tokens(name: s
 
 APPROXIMATE = {
     "GSD": gsd(4, group=2, embedding_gap=100.0, probability_gap=1.0),
-    "LANTERN": lantern(4, neighbours=2, bound=0.2),
+    "LANTERN": lantern(4, "copy left", neighbours=2, bound=0.2),
     "SV": with_semantics(sjd(4)),
     "SV, whole runs": with_semantics(sjd(4), proportion=1.0),
     "SV, fresh numbers": with_semantics(sjd(4), one_number=False),
     "GSD-SV": with_semantics(gsd(4, group=2, embedding_gap=100.0, probability_gap=1.0)),
-    "LANTERN-SV": with_semantics(lantern(4, neighbours=2, bound=0.2)),
+    "LANTERN-SV": with_semantics(lantern(4, "copy left", neighbours=2, bound=0.2)),
 }
 
 
 @pytest.mark.parametrize("name", APPROXIMATE)
 def test_approximate_decoders_are_rightly_called_so(name: str) -> None:
     assert APPROXIMATE[name].promise is Promise.APPROXIMATE
-    assert law_p(APPROXIMATE[name], 40_000, 8_000) < FAILS_BELOW
+    assert law_p(APPROXIMATE[name], 12_000, 6_000) < FAILS_BELOW
 
 
 @pytest.mark.parametrize("decoder", [autoregressive(), same_picture(4)], ids=lambda d: d.name)
@@ -269,4 +270,5 @@ BROKEN = {
 
 @pytest.mark.parametrize("variant", BROKEN)
 def test_broken_variants_are_caught(variant: str) -> None:
-    assert law_p(BROKEN[variant], 60_000, 6_000) < FAILS_BELOW
+    subtle = "unfused" in variant  # a small bias: more pictures to see it
+    assert law_p(BROKEN[variant], 72_000 if subtle else 36_000, 6_000) < FAILS_BELOW

@@ -26,6 +26,7 @@ from common import (
 )
 from jacobi_ar.decoding import (
     DRAWS,
+    Codebook,
     Decoder,
     SamplingSettings,
     autoregressive,
@@ -124,7 +125,7 @@ def measure(
 ) -> Figure:
     """Decode `pictures` pictures, seeds 0, 1, …; a picture's passes do not depend on its batch."""
     grid, passes = model.grids[0], []
-    codebook = builtin_tokenizer().codebook
+    codebook = Codebook(builtin_tokenizer().codebook)
     for first in range(0, pictures, BATCH):
         count = min(BATCH, pictures - first)
         texts = [
