@@ -1,4 +1,5 @@
-"""Same picture on the trained model that ships: the part of `tools/measure/same_picture.py` that fits a test run."""
+"""Same picture on the trained model that ships: the part of `tools/measure/same_picture.py` that fits a test
+run."""
 
 from __future__ import annotations
 
@@ -6,11 +7,10 @@ from functools import cache
 
 import pytest
 import torch
-from torch import Tensor
-
 from jacobi_ar.decoding import Decoder, SamplingSettings, autoregressive, decode, run_to_end, same_picture
 from jacobi_ar.model_loaders.image_model import ImageModel
 from jacobi_ar.model_loaders.load import BUILTIN_MODEL, load_image_model
+from torch import Tensor
 
 # No prompt: the laws are open, so drafts are wrong often. A prompt at guidance 2: two rows a picture.
 PAIRS = {1.0: ("", [1, 2**63, 3, 4]), 2.0: ("red heart", [5, 6, 7, 8])}
