@@ -32,7 +32,7 @@ class Promise(str, Enum):
 
 
 _SENTENCES = {
-    Promise.SAME_PICTURE: "For a seed, one-token-a-pass decoding's picture, up to floating-point rounding.",
+    Promise.SAME_PICTURE: "The picture that decoding one token a pass gives for the seed, up to rounding.",
     Promise.SAME_DISTRIBUTION: "Pictures from exactly the model's distribution, another one for each seed.",
     Promise.APPROXIMATE: "Pictures from a distribution close to the model's, not the same.",
 }
