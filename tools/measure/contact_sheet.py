@@ -1,0 +1,62 @@
+"""The README's picture: the same prompts and seed step by step and by the same-picture decoder, with their
+passes.
+
+python tools/measure/contact_sheet.py [--seed 3] [--out docs/pictures/same_picture.png]
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import torch
+from common import ROOT, builtin_model, builtin_tokenizer
+from jacobi_ar.decoding import (
+    SamplingSettings,
+    autoregressive,
+    decode,
+    image_seeds,
+    run_to_end,
+    same_picture,
+)
+from PIL import Image, ImageDraw, ImageFont
+
+PICTURED = ["red heart", "octopus", "pizza", "flag: japan", "hedgehog", "hamburger", "fox", "butterfly"]
+SIDE, GAP, LABEL = 112, 8, 28
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seed", type=int, default=3)
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "pictures" / "same_picture.png")
+    options = parser.parse_args()
+
+    model, tokenizer = builtin_model(), builtin_tokenizer()
+    prompts = [model.encode_prompt(text) for text in PICTURED]
+    seeds = image_seeds(options.seed, len(prompts))
+    sheet = Image.new("RGB", ((SIDE + GAP) * len(prompts) + GAP, 2 * (SIDE + LABEL + GAP) + GAP), "#202124")
+    draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(size=15)
+    made = []
+    for row, decoder in enumerate((autoregressive(), same_picture())):
+        target = model.target(model.grids[0], model.defaults.guidance)
+        with torch.inference_mode():
+            result = run_to_end(decode(target, prompts, decoder, SamplingSettings(), seeds))
+        made.append(result.tokens)
+        top = GAP + row * (SIDE + LABEL + GAP)
+        passes = sorted(result.trace.passes_of)
+        used = f"{passes[0]}" if passes[0] == passes[-1] else f"{passes[0]} to {passes[-1]}"
+        draw.text((GAP, top + 4), f"{decoder.name}: {used} passes a picture", font=font, fill="#e8eaed")
+        for column, picture in enumerate((tokenizer.decode(result.tokens) * 255).round().byte().numpy()):
+            place = (GAP + column * (SIDE + GAP), top + LABEL)
+            sheet.paste(Image.fromarray(picture).resize((SIDE, SIDE), Image.Resampling.LANCZOS), place)
+    if not torch.equal(*made):
+        raise SystemExit("the two rows differ: choose another seed, or say so in the README")
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    sheet.save(options.out, optimize=True)
+    print(options.out)
+
+
+if __name__ == "__main__":
+    main()
