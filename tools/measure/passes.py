@@ -70,8 +70,16 @@ README_ROWS = [
     ("PJD", f"PJD, threshold {ROW_THRESHOLD}", "several rows at once, each with its window"),
     ("ZipAR", f"ZipAR, threshold {ROW_THRESHOLD}", "several rows at once, one token each, untested"),
 ]
+# Measured at every window; the others at the largest one.
+CORE = (
+    "same picture, uniform",
+    *(f"SJD, {draw}" for draw in DRAWS),
+    "SJD, block test",
+    "SJD-VP, fresh",
+    "SJD-SV",
+)
 CONDITIONS = {"prompts, guidance 1": 1.0, "prompts, guidance 2": 2.0, "no prompt": 1.0}
-BATCH = 10
+BATCH = 25
 
 
 @dataclass
@@ -159,6 +167,8 @@ def main() -> None:
     for condition in CONDITIONS:
         for window in options.windows:
             for name, decoder in decoders(window).items():
+                if window != max(options.windows) and name not in CORE:
+                    continue
                 figures.append(measure(model, name, decoder, window, condition, options.pictures))
                 print(f"{condition:22s} window {window:3d}  {name:32s} {figures[-1].cell()}", flush=True)
     write_json(options.json, [vars(figure) for figure in figures])
@@ -167,8 +177,9 @@ def main() -> None:
     found = {(f.decoder, f.condition, f.window): f for f in figures}
     rows = [["autoregressive", "same picture", *[f"{figures[0].passes[0]} (1x)"] * len(columns)]]
     for name in decoders(1):
-        cells = [found[name, condition, window] for condition, window in columns]
-        rows.append([name, cells[0].promise, *[figure.cell() for figure in cells]])
+        cells = [found[key].cell() if (key := (name, *column)) in found else "" for column in columns]
+        promise = found[name, "no prompt", max(options.windows)].promise
+        rows.append([name, promise, *cells])
     table = markdown_table(["decoder", "promise", *[f"{c}, window {w}" for c, w in columns]], rows)
     caption = (
         f"Passes for {figures[0].tokens} tokens, mean of {options.pictures} pictures ± 95 % confidence "
