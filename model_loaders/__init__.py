@@ -1,0 +1,1 @@
+"""From checkpoint files to models that answer decoders: no host, nothing downloaded."""
