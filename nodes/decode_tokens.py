@@ -10,8 +10,9 @@ from . import host, sockets
 from .errors import explained
 from .values import TokenGridValue, TokenizerValue
 
-MEMORY_ADVICE = "Make fewer rows and columns, close other programs that use the GPU, or start ComfyUI with "
-"--lowvram."
+MEMORY_ADVICE = (
+    "Make fewer rows and columns, close other programs that use the GPU, or start ComfyUI with --lowvram."
+)
 WIDE_CHANNELS = 128  # of the last layers of a VQ decoder, where its pictures are largest
 LIVE_TENSORS = 8  # of that size alive at once
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import pytest
 import torch
 from jacobi_ar.decoding import DecodingError
 from jacobi_ar.model_loaders.errors import CheckpointError, GridError, PromptError
+from jacobi_ar.nodes import errors as nodes_errors
 from jacobi_ar.nodes.errors import NodeError, explained
 
 
@@ -47,6 +51,17 @@ def test_running_out_of_memory_comes_with_advice(error: Exception) -> None:
             raise error
     assert "more lines" not in str(caught.value)
     assert isinstance(caught.value, torch.cuda.OutOfMemoryError)  # at which ComfyUI unloads its models
+
+
+def test_advice_is_whole_sentences() -> None:
+    """Two strings on two lines without parentheses are two statements, and the second is lost."""
+    found = 0
+    for file in Path(nodes_errors.__file__).parent.glob("*.py"):
+        for line in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) == "MEMORY_ADVICE":
+                found += 1
+                assert ast.literal_eval(line.value).endswith("."), file.name
+    assert found >= 3
 
 
 def test_other_runtime_errors_are_no_memory_errors() -> None:
