@@ -8,8 +8,6 @@ from .. import decoding
 from .decoder_parts import (
     APPROXIMATE,
     CATEGORY,
-    DRAWS,
-    INITIALISERS,
     decoder_output,
     draw_input,
     initialiser_input,
@@ -17,7 +15,6 @@ from .decoder_parts import (
     window_input,
 )
 from .errors import explained
-from .model_files import one_of
 
 
 class JacobiARDecoderGSD(io.ComfyNode):
@@ -81,8 +78,6 @@ class JacobiARDecoderGSD(io.ComfyNode):
         embedding_gap: float,
     ) -> io.NodeOutput:
         with explained(cls.NAME):
-            one_of("initialiser", initialiser, INITIALISERS)
-            one_of("draw", draw, DRAWS)
             return on_wire(
                 decoding.gsd(
                     window=window,
@@ -96,7 +91,7 @@ class JacobiARDecoderGSD(io.ComfyNode):
 
 
 # What LANTERN lends exceeds the probability of a drawn start, so that nearly any would pass: copies only.
-LANTERN_STARTS = ["copy left", "copy above"]
+LANTERN_STARTS = [name for name, part in decoding.INITIALISERS.items() if not part.draws]
 
 
 class JacobiARDecoderLANTERN(io.ComfyNode):
@@ -143,8 +138,6 @@ class JacobiARDecoderLANTERN(io.ComfyNode):
         cls, window: int, initialiser: str, draw: str, neighbours: int, bound: float
     ) -> io.NodeOutput:
         with explained(cls.NAME):
-            one_of("initialiser", initialiser, LANTERN_STARTS)
-            one_of("draw", draw, DRAWS)
             return on_wire(
                 decoding.lantern(
                     window=window, initialiser=initialiser, draw=draw, neighbours=neighbours, bound=bound

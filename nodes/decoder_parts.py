@@ -12,7 +12,6 @@ from .presets import DecoderValue
 
 CATEGORY = "Jacobi AR/decoders"
 INITIALISERS = list(decoding.INITIALISERS)
-DRAWS = list(decoding.DRAWS)
 
 SAME_PICTURE = (
     "Promise: same picture. The tokens are those of step-by-step decoding with the same seed (up to "
@@ -62,7 +61,7 @@ def initialiser_input(default: str, options: Sequence[str] = INITIALISERS) -> io
 def draw_input() -> io.Combo.Input:
     return io.Combo.Input(
         "draw",
-        options=DRAWS,
+        options=list(decoding.DRAWS),
         default="fresh",
         tooltip='How rejected guesses are drawn again: "fresh" (default) as in the paper; "maximal '
         'coupling" keeps the old guess as often as the new probabilities allow; "shared noise" draws with '

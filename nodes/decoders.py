@@ -8,8 +8,6 @@ from comfy_api.latest import io
 from .. import decoding
 from .decoder_parts import (
     CATEGORY,
-    DRAWS,
-    INITIALISERS,
     SAME_DISTRIBUTION,
     SAME_PICTURE,
     decoder_output,
@@ -19,7 +17,6 @@ from .decoder_parts import (
     window_input,
 )
 from .errors import explained
-from .model_files import one_of
 
 
 class JacobiARDecoderAutoregressive(io.ComfyNode):
@@ -106,7 +103,6 @@ class JacobiARDecoderSamePicture(io.ComfyNode):
     @classmethod
     def execute(cls, window: int, initialiser: str, fixed_shapes: bool) -> io.NodeOutput:
         with explained(cls.NAME):
-            one_of("initialiser", initialiser, INITIALISERS)
             return on_wire(
                 decoding.same_picture(window=window, fixed_shapes=fixed_shapes, initialiser=initialiser)
             )
@@ -135,8 +131,6 @@ class JacobiARDecoderSJD(io.ComfyNode):
     @classmethod
     def execute(cls, window: int, initialiser: str, draw: str) -> io.NodeOutput:
         with explained(cls.NAME):
-            one_of("initialiser", initialiser, INITIALISERS)
-            one_of("draw", draw, DRAWS)
             return on_wire(decoding.sjd(window=window, initialiser=initialiser, draw=draw))
 
 
@@ -160,5 +154,4 @@ class JacobiARDecoderBlock(io.ComfyNode):
     @classmethod
     def execute(cls, window: int, initialiser: str) -> io.NodeOutput:
         with explained(cls.NAME):
-            one_of("initialiser", initialiser, INITIALISERS)
             return on_wire(decoding.block_sjd(window=window, initialiser=initialiser))

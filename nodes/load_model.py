@@ -11,14 +11,13 @@ from comfy_api.latest import io
 from ..model_loaders.errors import CheckpointError
 from ..model_loaders.image_model import ImageModel
 from ..model_loaders.load import BUILTIN_MODEL, load_image_model
-from ..model_loaders.load_tokenizer import load_image_tokenizer
+from ..model_loaders.load_tokenizer import BUILTIN_TOKENIZER, load_image_tokenizer
 from . import host, sockets
 from .errors import explained
 from .model_files import folder_choices, one_of, pick, signature, text_encoder_in, weight_choices
 from .values import LoadedModel, ModelValue, TokenizerValue
 
 BUILTIN = "built-in (emoji and flags)"
-BUILTIN_TOKENIZER = BUILTIN_MODEL.with_name("builtin_vq.safetensors")
 AUTO, NONE = "auto", "none"
 DTYPES = [AUTO, *host.WIDGET_DTYPES]
 MEMORY_ADVICE = (

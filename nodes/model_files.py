@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-WEIGHTS = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")
+from ..model_loaders.checkpoint import WEIGHT_SUFFIXES
 
 
 def weight_choices(roots: Iterable[Path]) -> dict[str, Path]:
@@ -22,7 +22,8 @@ def weight_choices(roots: Iterable[Path]) -> dict[str, Path]:
         for folder, subfolders, files in os.walk(root, followlinks=True):
             subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
             here = Path(folder)
-            weights = sorted(name for name in files if name.lower().endswith(WEIGHTS) and name[0] != ".")
+            shown = (name for name in files if not name.startswith("."))
+            weights = sorted(name for name in shown if name.lower().endswith(WEIGHT_SUFFIXES))
             if weights and "config.json" in files and here != Path(root):
                 found.setdefault(here.relative_to(root).as_posix(), here)
                 continue

@@ -8,15 +8,12 @@ from .. import decoding
 from .decoder_parts import (
     APPROXIMATE,
     CATEGORY,
-    DRAWS,
-    INITIALISERS,
     decoder_output,
     draw_input,
     initialiser_input,
     on_wire,
 )
 from .errors import explained
-from .model_files import one_of
 
 
 def threshold_input(advice: str) -> io.Int.Input:
@@ -73,8 +70,6 @@ class JacobiARDecoderPJD(io.ComfyNode):
         cls, window: int, context_threshold: int, initialiser: str, draw: str, only_draft: bool
     ) -> io.NodeOutput:
         with explained(cls.NAME):
-            one_of("initialiser", initialiser, INITIALISERS)
-            one_of("draw", draw, DRAWS)
             return on_wire(
                 decoding.pjd(
                     window=window,
