@@ -38,6 +38,7 @@ def labelled() -> list[tuple[str, str, str]]:
 
 
 CLASSES = node_classes()
+BY_PRESET = "JacobiARDecoderPreset"  # its decoder, and with it the promise, shows only at run
 
 
 def test_ids_are_class_names_and_names_are_used_once() -> None:
@@ -56,6 +57,12 @@ def test_every_node_is_registered() -> None:
     assert set(re.findall(r"JacobiAR\w+", listed)) == set(CLASSES)
 
 
+def test_every_decoder_has_a_label() -> None:
+    assert {node for node, _, _ in labelled()} == {
+        name for name in CLASSES if name.startswith("JacobiARDecoder") and name != BY_PRESET
+    }
+
+
 @pytest.mark.parametrize(("node", "label", "constructor"), labelled(), ids=lambda value: value)
 def test_the_label_of_a_decoder_is_its_promise(node: str, label: str, constructor: str) -> None:
     assert label.startswith(str(getattr(decoding, constructor)().promise))
@@ -65,5 +72,5 @@ def test_the_label_of_a_decoder_is_its_promise(node: str, label: str, constructo
 def test_a_decoder_tells_its_promise_and_its_paper(node: str) -> None:
     text = ast.unparse(CLASSES[node])
     assert re.search(r"Promise:|SAME_PICTURE|SAME_DISTRIBUTION|APPROXIMATE|reference", text)
-    if node not in {"JacobiARDecoderPreset", "JacobiARDecoderAutoregressive", "JacobiARDecoderSamePicture"}:
+    if node not in {BY_PRESET, "JacobiARDecoderAutoregressive", "JacobiARDecoderSamePicture"}:
         assert re.search(r"arXiv|20\d\d", text)
