@@ -140,9 +140,9 @@ def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Environmen
 
 def test_a_second_preparation_installs_nothing(offline: tuple[Environment, list[str]]) -> None:
     made, asked = offline
-    made.prepare(["einops"], tests=True, browser=True)
+    made.prepare(["einops"], tests=True)
     assert len(asked) == 5  # venv, torch, host, tests, browser
-    made.prepare(["einops"], tests=True, browser=True)
+    made.prepare(["einops"], tests=True)
     assert len(asked) == 5
 
 
@@ -159,10 +159,10 @@ def test_an_interrupted_preparation_goes_on_where_it_stopped(
 
     monkeypatch.setattr(made, "run_logged", fails_at_host)
     with pytest.raises(Problem, match="pip could not install what ComfyUI needs"):
-        made.prepare(["einops"], tests=False, browser=False)
+        made.prepare(["einops"], tests=False)
     monkeypatch.setattr(made, "run_logged", noted)
     asked.clear()
-    made.prepare(["einops"], tests=False, browser=False)
+    made.prepare(["einops"], tests=False)
     assert len(asked) == 1 and "einops" in asked[0]
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from .comfy_server import PACKAGE_FOLDER, ROOT, ComfyServer, announce
 from .comfy_source import fetch_comfyui, find_comfyui, own_python_of, requirements_of
+from .demo import DECODERS, make_picture
 from .environment import Environment, Wishes, say
 from .problem import Problem
 
@@ -39,9 +40,7 @@ def parser() -> argparse.ArgumentParser:
 
     demo = commands.add_parser("demo", parents=[shared], help="make one picture with the built-in model")
     demo.add_argument("--prompt", help="what the picture shows (default: the workflow's own prompt)")
-    demo.add_argument(
-        "--decoder", default="same-picture", choices=["same-picture", "sjd", "autoregressive", "greedy"]
-    )
+    demo.add_argument("--decoder", default=next(iter(DECODERS)), choices=DECODERS)
     demo.add_argument("--seed", type=seed, help="0 to 2^64 - 1 (default: the workflow's own seed)")
     demo.add_argument("--out", type=Path, metavar="FILE", help="where the PNG goes (default: .dev/pictures/)")
 
@@ -98,9 +97,8 @@ def prepare_and_rerun(wanted: argparse.Namespace, arguments: list[str]) -> int:
     comfyui = find_comfyui(dev_folder(), named)
     wishes = Wishes(dev_folder(), base_python(wanted.python, named), wanted.torch_index)
     environment = Environment(wishes)
-    tests = wanted.command == "test"
     try:
-        environment.prepare(requirements_of(comfyui, named is not None), tests, browser=tests)
+        environment.prepare(requirements_of(comfyui, named is not None), tests=wanted.command == "test")
         if named is None:
             fetch_comfyui(environment, comfyui)
     except OSError as error:
@@ -139,8 +137,6 @@ def base_python(named: str | None, comfyui: Path | None) -> Path | None:
 
 
 def run_demo(wanted: argparse.Namespace) -> int:
-    from .demo import make_picture
-
     with ComfyServer(Path(os.environ[PREPARED]), dev_folder()) as server:
         announce(server)
         server.check_package()

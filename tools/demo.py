@@ -14,6 +14,7 @@ from .environment import say
 from .problem import Problem
 from .workflow_api import Prompt, only, to_api, with_decoder, with_inputs
 
+# By the name on the command line; the first is the default.
 DECODERS = {
     "same-picture": "JacobiARDecoderSamePicture",
     "sjd": "JacobiARDecoderSJD",

@@ -42,9 +42,8 @@ HOST_REQUIREMENTS = [
     "requests",
 ]
 TEST_REQUIREMENTS = ["pytest>=8.0", "hypothesis>=6.0", "ruff>=0.9"]
-BROWSER_REQUIREMENTS = [
-    "playwright>=1.49"
-]  # drives an installed Chromium; its own browsers are not downloaded
+# Drives an installed Chromium; its own browsers are not downloaded.
+BROWSER_REQUIREMENTS = ["playwright>=1.49"]
 TORCH_FAMILY = ("torch", "torchvision", "torchaudio")
 SHIM_MARK = "# Added by tools/dev.py of ComfyUI-JacobiAR"
 TORCHVISION_SHIM = f"""
@@ -65,7 +64,6 @@ class Wishes:
     folder: Path  # the development folder, `.dev`
     base_python: Path | None = None  # a Python that has torch already
     torch_index: str | None = None
-    comfyui: Path | None = None
 
 
 class Environment:
@@ -78,7 +76,7 @@ class Environment:
         self.stamps = Stamps(self.folder / "stamps")
         self.log = wishes.folder / "logs" / "install.log"
 
-    def prepare(self, comfyui_requirements: list[str], tests: bool, browser: bool) -> None:
+    def prepare(self, comfyui_requirements: list[str], tests: bool) -> None:
         """Make what is missing. `comfyui_requirements` are those of the ComfyUI that will run here."""
         self.make_venv()
         self.install_torch()
@@ -86,7 +84,6 @@ class Environment:
         self.install_torchvision()
         if tests:
             self.install("tests", TEST_REQUIREMENTS, "what the tests need")
-        if browser:
             self.install("browser", BROWSER_REQUIREMENTS, "the browser driver")
 
     def make_venv(self) -> None:
@@ -142,9 +139,8 @@ class Environment:
         if self.stamps.done("torchvision", "done"):
             return
         if not self.imports("torchvision"):
-            wheel = (
-                f"torchvision=={torchvision_for(ask(self.python, 'import torch; print(torch.__version__)'))}"
-            )
+            torch = ask(self.python, "import torch; print(torch.__version__)")
+            wheel = f"torchvision=={torchvision_for(torch)}"
             source = [] if self.wishes.torch_index is None else ["--index-url", self.wishes.torch_index]
             if not self.installed_here("torchvision"):
                 self.pip(["install", "--no-deps", wheel, *source], wheel)
