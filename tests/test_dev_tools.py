@@ -230,9 +230,15 @@ def test_a_server_that_dies_at_once_shows_its_log(tmp_path: Path) -> None:
 
 
 def test_only_failures_of_this_package_count() -> None:
-    log = "Cannot import /comfy_extras/nodes_audio.py\nwhy\nCannot import /custom_nodes/{}: because"
-    assert comfy_server.import_failure(log.format("Other")) == ""
-    assert "because" in comfy_server.import_failure(log.format(comfy_server.PACKAGE_FOLDER))
+    clone = f"/home/me/{comfy_server.PACKAGE_FOLDER}"
+    optional = f"Cannot import {clone}/.dev/comfyui/comfy_extras/nodes_audio.py module for custom nodes: none"
+    loaded = f"   0.1 seconds: {clone}/.dev/base/custom_nodes/{comfy_server.PACKAGE_FOLDER}"
+    assert comfy_server.import_failure(f"{optional}\n{loaded}") == ""
+    for separator in "/\\":
+        package = separator.join([clone, ".dev", "base", "custom_nodes", comfy_server.PACKAGE_FOLDER])
+        failed = f"{optional}\nCannot import {package} module for custom nodes: because"
+        assert "because" in comfy_server.import_failure(failed)
+        assert comfy_server.import_failure(f"{optional}\n   0.1 seconds (IMPORT FAILED): {package}")
 
 
 def test_a_preview_frame_is_read() -> None:

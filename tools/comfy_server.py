@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -23,6 +24,10 @@ from .problem import Problem, last_lines
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE_FOLDER = "ComfyUI-JacobiAR"
 BOOT_SECONDS = 180
+# A line of ComfyUI's log. The path has to end in the folder: a clone has the same name, and ComfyUI lies in it.
+IMPORT_FAILED = re.compile(
+    rf"(Cannot import|\(IMPORT FAILED\):) .*[/\\]{PACKAGE_FOLDER}( module for custom nodes|$)"
+)
 
 
 class ComfyServer:
@@ -225,7 +230,7 @@ def import_failure(log: str) -> str:
     """
     lines = log.splitlines()
     for number, line in enumerate(lines):
-        if PACKAGE_FOLDER in line and ("Cannot import" in line or "(IMPORT FAILED)" in line):
+        if IMPORT_FAILED.search(line):
             return "\n".join(f"  | {text}" for text in lines[max(0, number - 12) : number + 1])
     return ""
 
