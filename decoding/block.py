@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from .draws import inverse_cdf
-from .ratios import of_drafts
 from .step import Step
 from .verifiers import Verdict
 
@@ -19,15 +19,16 @@ class BlockTest:
 
     For drafts d_1 .. d_k (position i follows d_1 .. d_{i-1}; p, q their laws), with b_0 = 1:
         b_i = min(1, b_{i-1} q_i(d_i) / p_i(d_i))
-        R_i = sum over v of max(b_i q_{i+1}(v) - p_{i+1}(v), 0),   h_i = R_i / (R_i + 1 - b_i) for i < k,
-        h_k = b_k accepted = the largest i with coin_i <= h_i (h_0 = 1) emitted ~ max(b_i q_{i+1} - p_{i+1},
-        0) there, q_{k+1} after the last draft
+        R_i = sum over v of max(b_i q_{i+1}(v) - p_{i+1}(v), 0)
+        h_i = R_i / (R_i + 1 - b_i) for i < k, and h_k = b_k
+        accepted = the largest i with coin_i < h_i, 0 if there is none
+        emitted ~ max(b_i q_{i+1} - p_{i+1}, 0) there, q_{k+1} after the last draft
     In logarithms b_i = exp(S_i - max of S_0 .. S_i) with S the running sum of log ratios, so no loop is
     needed. Fresh draws only: coins to the right decide here, so a redraft that depends on them would be
     biased. Known tokens have certain laws p = q: ratio 1, and no stop right before them.
     """
 
-    name: str = "block test"
+    name: ClassVar[str] = "block test"
 
     def facts(self) -> list[str]:
         return []
@@ -52,9 +53,8 @@ class BlockTest:
     @staticmethod
     def survival(step: Step) -> Tensor:
         """b_0 .. b_D of each lane: [L, D + 1]."""
-        q = of_drafts(step, step.target_laws[:, : step.width])
-        p = of_drafts(step, step.drafts.laws)
-        ratio = torch.where(step.testable, q.log() - p.log(), 0.0)
+        ratio = step.target_of_drafts.log() - step.declared_of_drafts.log()
+        ratio = torch.where(step.testable, ratio, 0.0)
         total = torch.cat([ratio.new_zeros(len(ratio), 1), ratio.cumsum(-1)], 1)
         return (total - total.cummax(-1).values).exp()
 

@@ -46,7 +46,7 @@ class Decoder:
 def autoregressive(padded_window: int = 0) -> Decoder:
     """One token a pass; with `padded_window` above 0 in the shapes of a fixed-shape decoder of that
     window."""
-    schedule = RasterWindow(padded_window, drafting=False, fixed_shapes=padded_window > 0)
+    schedule = RasterWindow(padded_window, pads_only=True, fixed_shapes=padded_window > 0)
     redrafter = Redrafter(TargetLaw(), SharedNoiseDraw())
     return Decoder("Autoregressive", schedule, CopyLeft(), SharedNoiseMatch(), redrafter)
 
@@ -120,27 +120,23 @@ def pjd(
     only_draft: rows below the first unfinished one prepare drafts and commit nothing; then the promise is
         SJD's own. Papers' figures count one token more: their window 8 and c 9 are 7 and 8 here.
     """
-    return _in_rows(sjd(max(window, 1), initialiser, draw), "PJD", window, threshold, only_draft)
+    return _in_rows(sjd(window, initialiser, draw), "PJD", threshold, only_draft)
 
 
 def same_picture_rows(window: int = 15, threshold: int = 8, initialiser: str = "uniform") -> Decoder:
     """Same-picture decoding whose next row drafts ahead, as PJD's rows do."""
-    return _in_rows(
-        same_picture(max(window, 1), initialiser, False), "Same-Picture Rows", window, threshold, True
-    )
+    return _in_rows(same_picture(window, initialiser), "Same-Picture Rows", threshold, only_draft=True)
 
 
 def zipar(threshold: int = 16) -> Decoder:
     """ZipAR (ICML 2025): a row starts when the row above is `threshold` tokens ahead; one token a row a
     pass."""
-    schedule = RowParallel(0, threshold, FRONTIER, drafting=False)
+    schedule = RowParallel(0, threshold, FRONTIER)
     return replace(autoregressive(), name="ZipAR", schedule=schedule)
 
 
-def _in_rows(decoder: Decoder, name: str, window: int, threshold: int, only_draft: bool) -> Decoder:
-    if window < 1:
-        raise DecodingError(f"a decoder needs a window of at least 1 draft, got {window}")
-    schedule = RowParallel(window, threshold, NOTHING if only_draft else ACCEPTED)
+def _in_rows(decoder: Decoder, name: str, threshold: int, only_draft: bool) -> Decoder:
+    schedule = RowParallel(decoder.schedule.window, threshold, NOTHING if only_draft else ACCEPTED)
     return replace(decoder, name=name, schedule=schedule)
 
 

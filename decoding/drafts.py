@@ -40,20 +40,16 @@ class Drafts:
         """The first `width` columns."""
         return self._map(lambda field: field[:, :width])
 
-    def of_lanes(self, lanes: Tensor) -> Drafts:
-        """The drafts of these lanes ([L'] int64)."""
-        return self._map(lambda field: field[lanes])
-
     def carry(
         self,
+        lanes: Tensor,  # [L'] int64: which lane each lane of the next step continues
         columns: Tensor,  # [L, W'] int64: which of our W columns goes where; may point past the end
         fresh: Drafts,  # [L, W'] drafts for the columns that point past the end
     ) -> Drafts:
         """The next step's drafts: surviving columns moved to the front, fresh ones behind them."""
         width = self.tokens.shape[1]
         new = columns >= width
-        lane = torch.arange(len(columns), device=columns.device)[:, None]
-        moved = self._map(lambda field: field[lane, columns.clamp(max=width - 1)])
+        moved = self._map(lambda field: field[lanes[:, None], columns.clamp(max=width - 1)])
         history = moved.history
         if history is not None:
             history = History(history.laws, torch.where(new, 0, history.age))

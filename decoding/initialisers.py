@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import torch
 import torch.nn.functional as F
@@ -42,8 +42,8 @@ class UniformToken:
     """Any code, each equally likely, declared as such (SJD-PAC's pads; more acceptance than a one-hot
     law)."""
 
-    name: str = "uniform"
-    draws: bool = True
+    name: ClassVar[str] = "uniform"
+    draws: ClassVar[bool] = True
 
     def initialise(self, frontier: Frontier) -> Drafts:
         assert frontier.uniforms is not None
@@ -57,8 +57,8 @@ class UniformToken:
 class CopyLeft:
     """The token to the left, repeated; certain of it (SJD's horizontal repeat)."""
 
-    name: str = "copy left"
-    draws: bool = False
+    name: ClassVar[str] = "copy left"
+    draws: ClassVar[bool] = False
 
     def initialise(self, frontier: Frontier) -> Drafts:
         return _certain(frontier.left[:, None].expand_as(frontier.above), frontier.last_law)
@@ -68,8 +68,8 @@ class CopyLeft:
 class CopyAbove:
     """The token above; certain of it (SJD's vertical repeat)."""
 
-    name: str = "copy above"
-    draws: bool = False
+    name: ClassVar[str] = "copy above"
+    draws: ClassVar[bool] = False
 
     def initialise(self, frontier: Frontier) -> Drafts:
         return _certain(frontier.above, frontier.last_law)
@@ -79,8 +79,8 @@ class CopyAbove:
 class NeighbourLaw:
     """A draw from the law of the neighbour to the left, which is declared (SJD's horizontal sampling)."""
 
-    name: str = "neighbour's law"
-    draws: bool = True
+    name: ClassVar[str] = "neighbour's law"
+    draws: ClassVar[bool] = True
 
     def initialise(self, frontier: Frontier) -> Drafts:
         assert frontier.uniforms is not None

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .codebook import Codebook
 from .decoders import Decoder
+from .errors import DecodingError
 from .run import Run
 from .sampling import SamplingSettings
 from .target import TargetModel
@@ -23,10 +24,18 @@ class StepReport:
 
     passes: int  # forwards so far
     filled: list[int]  # fixed tokens of each image
-    cells: int  # tokens of one image
-    trace: Trace
-    _run: Run
+    run: Run
     result: DecodeResult | None = None
+
+    @property
+    def trace(self) -> Trace:
+        """History of the run; it grows with the run."""
+        return self.run.trace
+
+    @property
+    def cells(self) -> int:
+        """Tokens of one image."""
+        return self.trace.cells
 
     @property
     def total(self) -> int:
@@ -34,9 +43,8 @@ class StepReport:
         return self.cells * len(self.filled)
 
     def grids(self) -> Tensor:
-        """Tokens so far, [B, rows, cols] int64 on the CPU, -1 where none is fixed. Waits for the device:
-        throttle it."""
-        return self._run.grids()
+        """Tokens so far, [B, rows, cols] int64 on the CPU, -1 where none is fixed. Waits for the device."""
+        return self.run.grids()
 
 
 def decode(
@@ -50,30 +58,32 @@ def decode(
 ) -> Iterator[StepReport]:
     """Decode one token grid a prompt; yields a StepReport after each forward, the last with the result.
 
-    prompts: what the target's `prefill` takes, one an image. seeds: 0 .. 2^64 - 1, one an image; an image
-        depends on its own seed only.
+    prompts: what the target's `prefill` takes, one an image.
+    seeds: 0 .. 2^64 - 1, one an image; an image depends on its own seed only.
     kept: [B, rows, cols] int64, tokens to keep, -1 where to decode.
-    codebook: the image tokenizer's, for decoders that compare codes (GSD, LANTERN); keep it, it remembers
-        neighbours.
-    Changes nothing but the target's cache.
-    Raises DecodingError (settings that cannot be decoded with; NonFiniteLogits while running).
+    codebook: the image tokenizer's, for decoders that compare codes (GSD, LANTERN); it remembers neighbours.
+    Changes nothing but the target's cache. Raises DecodingError where it cannot decode with what is given,
+    and NonFiniteLogits while running.
     """
-    if len(seeds) != len(prompts):
-        raise ValueError(f"one seed an image: {len(prompts)} prompts, {len(seeds)} seeds")
-    cells = target.grid.cells
-    given = (
-        np.full((len(seeds), cells), -1) if kept is None else kept.reshape(len(seeds), cells).cpu().numpy()
-    )
+    batch, grid = len(seeds), target.grid
+    if batch != len(prompts) or batch == 0:
+        raise DecodingError(
+            f"one seed an image, one image at least: got {len(prompts)} prompts, {batch} seeds"
+        )
+    given = np.full((batch, grid.cells), -1)
+    if kept is not None:
+        if kept.shape != (batch, grid.rows, grid.cols):
+            wanted = f"{batch} x {grid.rows} x {grid.cols}"
+            raise DecodingError(f"kept tokens must have the shape {wanted}, got {tuple(kept.shape)}")
+        if not -1 <= int(kept.min()) <= int(kept.max()) < target.vocabulary:
+            raise DecodingError(f"kept tokens must be -1 or codes below {target.vocabulary}")
+        given = kept.reshape(batch, grid.cells).cpu().numpy()
     run = Run(target, decoder, sampling, list(seeds), given, codebook)
-    logits = target.prefill(prompts, run.cache_slots)
-    run.settle(logits[:, None], run.prefill_plan())
-    while True:
-        finished = not run.open
-        result = DecodeResult(run.grids(), run.trace) if finished else None
-        yield StepReport(run.trace.passes, run.filled(), cells, run.trace, run, result)
-        if finished:
-            return
-        run.settle(*run.forward())
+    run.prefill(prompts)
+    while not run.finished:
+        yield StepReport(run.trace.passes, run.filled(), run)
+        run.step()
+    yield StepReport(run.trace.passes, run.filled(), run, DecodeResult(run.grids(), run.trace))
 
 
 def run_to_end(reports: Iterator[StepReport]) -> DecodeResult:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -30,7 +31,7 @@ class VerificationPrediction:
     growth: int = 3
     decay: float = 0.5
     cap: float = 10.0
-    name: str = "verification prediction"
+    name: ClassVar[str] = "verification prediction"
 
     def facts(self) -> list[str]:
         return [f"VP growth {self.growth}, decay {self.decay:g}, cap {self.cap:g}"]

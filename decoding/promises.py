@@ -37,10 +37,6 @@ _SENTENCES = {
     Promise.APPROXIMATE: "Pictures from a distribution close to the model's, not the same.",
 }
 
-# A ratio test needs drafts whose declared law is the law they were drawn from, given everything to their
-# left.
-_HONEST_DRAWS = ("fresh", "maximal coupling", "shared noise")
-
 
 def promise_of(verifier: Verifier, redrafter: Redrafter, schedule: Schedule) -> Promise:
     """The promise of a combination; DecodingError where a part would silently break another's."""
@@ -53,7 +49,7 @@ def promise_of(verifier: Verifier, redrafter: Redrafter, schedule: Schedule) -> 
 def _promise_in_raster_order(verifier: Verifier, redrafter: Redrafter) -> Promise:
     if isinstance(verifier, (SharedNoiseMatch, GreedyMatch)):
         return Promise.SAME_PICTURE  # commits AR's own draw whatever the drafts were
-    if redrafter.draw.name not in _HONEST_DRAWS:
+    if not redrafter.draw.honest:
         raise DecodingError(
             f"the {verifier.name} cannot follow {redrafter.draw.name!r} draws: their declared law is not "
             "the law they were drawn from, so the pictures would be biased without notice. Choose fresh, "

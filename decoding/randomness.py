@@ -54,6 +54,16 @@ class UniformStream:
         return self._generator.random(count, np.float32)
 
 
+def upload(array: np.ndarray, device: torch.device) -> Tensor:
+    """An array on the device, without waiting for what the device is computing.
+
+    CUDA stages pageable memory before the call returns, so the array may go; other devices do not promise
+    that.
+    """
+    tensor = torch.from_numpy(np.ascontiguousarray(array))
+    return tensor.to(device, non_blocking=device.type == "cuda")
+
+
 class SharedNoise:
     """Noise rows of the cells in use, made once each and kept on the model's device until the cell is
     fixed."""
@@ -76,8 +86,8 @@ class SharedNoise:
         }
         if missing:
             self._make(list(missing))
-        index = torch.tensor([[self._row_of[image][cell] for cell in row] for image, row in wanted])
-        return self._rows[index.to(self._rows.device)]
+        index = np.array([[self._row_of[image][cell] for cell in row] for image, row in wanted])
+        return self._rows[upload(index, self._rows.device)]
 
     def _make(self, keys: list[tuple[int, int]]) -> None:
         fresh = np.stack(
@@ -89,8 +99,9 @@ class SharedNoise:
             self._rows = torch.cat([self._rows, self._rows.new_empty(lacking, self._vocabulary)])
             self._free.extend(range(size, size + lacking))
         taken = [self._free.pop() for _ in keys]
-        rows = torch.from_numpy(fresh).to(self._rows.dtype)  # cast on the CPU: some devices have no float64
-        self._rows[torch.tensor(taken, device=self._rows.device)] = rows.to(self._rows.device)
+        kind = np.float64 if self._rows.dtype == torch.float64 else np.float32  # some devices have no float64
+        device = self._rows.device
+        self._rows[upload(np.array(taken), device)] = upload(fresh.astype(kind), device)
         for (image, cell), row in zip(keys, taken, strict=True):
             self._row_of[image][cell] = row
 

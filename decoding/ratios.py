@@ -26,9 +26,7 @@ class Terms(NamedTuple):
 
 
 class Ratio(Protocol):
-    """`name` keys the table of promises."""
-
-    name: str
+    """What a draft's test weighs."""
 
     def facts(self) -> list[str]:
         """Its settings in words, for reports."""
@@ -45,22 +43,15 @@ class Ratio(Protocol):
         """Law [L, V], not normalised, of the token that takes a rejected draft's place."""
 
 
-def of_drafts(step: Step, laws: Tensor) -> Tensor:
-    """Probability of each draft under laws [L, D, V]: [L, D]."""
-    return laws.gather(-1, step.drafts.tokens[..., None]).squeeze(-1)
-
-
 @dataclass(frozen=True)
 class PlainRatio:
     """q(x) / p(x) (Leviathan et al. 2023; Chen et al. 2023)."""
-
-    name: str = "plain"
 
     def facts(self) -> list[str]:
         return []
 
     def terms(self, step: Step) -> Terms:
-        return Terms(of_drafts(step, step.target_laws[:, : step.width]), of_drafts(step, step.drafts.laws))
+        return Terms(step.target_of_drafts, step.declared_of_drafts)
 
     def after_rejection(self, step: Step, target_law: Tensor, draft_law: Tensor, draft: Tensor) -> Tensor:
         return residual(target_law, draft_law)
@@ -80,7 +71,6 @@ class GroupedRatio:
     group: int = 14
     probability_gap: float = 0.15
     embedding_gap: float = 0.5
-    name: str = "grouped (GSD)"
 
     def facts(self) -> list[str]:
         return [f"group {self.group}, gaps {self.probability_gap:g} and {self.embedding_gap:g}"]
@@ -94,7 +84,7 @@ class GroupedRatio:
 
     def terms(self, step: Step) -> Terms:
         laws, drafts = step.target_laws[:, : step.width], step.drafts
-        mine = of_drafts(step, laws)[..., None]
+        mine = step.target_of_drafts[..., None]
         above = torch.where(laws > mine, laws, torch.inf)
         below = torch.where(laws <= mine, laws, -torch.inf)
         below = below.scatter(-1, drafts.tokens[..., None], torch.inf)  # the draft leads its own side
@@ -125,7 +115,6 @@ class NeighbourhoodRatio:
 
     neighbours: int = 1000
     bound: float = 0.1
-    name: str = "neighbourhood (LANTERN)"
 
     def facts(self) -> list[str]:
         return [f"{self.neighbours} neighbours, bound {self.bound:g}"]
@@ -147,9 +136,9 @@ class NeighbourhoodRatio:
 
     def terms(self, step: Step) -> Terms:
         laws, tokens = step.target_laws[:, : step.width], step.drafts.tokens
-        own = of_drafts(step, laws)
+        own = step.target_of_drafts
         near = step.codebook.nearest(self.neighbours)[tokens]  # [L, D, k]
-        return Terms(own + self._gathered(near, laws, own), of_drafts(step, step.drafts.laws))
+        return Terms(own + self._gathered(near, laws, own), step.declared_of_drafts)
 
     def after_rejection(self, step: Step, target_law: Tensor, draft_law: Tensor, draft: Tensor) -> Tensor:
         near = step.codebook.nearest(self.neighbours)[draft]  # [L, k]

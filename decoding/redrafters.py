@@ -8,7 +8,7 @@ docs/promises.md).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor
@@ -30,9 +30,14 @@ class RedraftLaw(Protocol):
 
 
 class Draw(Protocol):
-    """New tokens [L, D + 1] int64 of the given laws."""
+    """New tokens [L, D + 1] int64 of the given laws.
+
+    honest: a token has, given everything to the left, the law it was drawn from; what every ratio test rests
+        on.
+    """
 
     name: str
+    honest: bool
 
     def draw(self, step: Step, laws: Tensor) -> Tensor: ...
 
@@ -53,7 +58,7 @@ class Redrafter:
 class TargetLaw:
     """SJD: the target law of this step."""
 
-    name: str = "target"
+    name: ClassVar[str] = "target"
 
     def facts(self) -> list[str]:
         return []
@@ -66,7 +71,8 @@ class TargetLaw:
 class FreshDraw:
     """SJD: a draw that owes nothing to the old draft."""
 
-    name: str = "fresh"
+    name: ClassVar[str] = "fresh"
+    honest: ClassVar[bool] = True
 
     def draw(self, step: Step, laws: Tensor) -> Tensor:
         return inverse_cdf(laws, step.uniforms.redraws[:, : laws.shape[1]])
@@ -82,7 +88,8 @@ class MaximalCoupling:
     step, never both.
     """
 
-    name: str = "maximal coupling"
+    name: ClassVar[str] = "maximal coupling"
+    honest: ClassVar[bool] = True
 
     def draw(self, step: Step, laws: Tensor) -> Tensor:
         width, old = step.width, step.drafts
@@ -99,7 +106,8 @@ class SharedNoiseDraw:
     """argmax(log law + noise of the cell): the same noise at every try, so that drafts settle as their laws
     do."""
 
-    name: str = "shared noise"
+    name: ClassVar[str] = "shared noise"
+    honest: ClassVar[bool] = True
 
     def draw(self, step: Step, laws: Tensor) -> Tensor:
         return step.shared_noise_tokens if laws is step.target_laws else noisy_argmax(laws, step.noise)
@@ -109,7 +117,8 @@ class SharedNoiseDraw:
 class GreedyDraw:
     """The likeliest token, for greedy matching. Its declared law is nobody's: no ratio test may follow."""
 
-    name: str = "likeliest"
+    name: ClassVar[str] = "likeliest"
+    honest: ClassVar[bool] = False
 
     def draw(self, step: Step, laws: Tensor) -> Tensor:
         return laws.argmax(-1)

@@ -44,8 +44,6 @@ class RowParallel:
     window: int
     threshold: int
     lower: int = ACCEPTED
-    drafting: bool = True
-    fixed_shapes: bool = False
 
     def __post_init__(self) -> None:
         check_window(self.window)
@@ -54,6 +52,10 @@ class RowParallel:
         if self.lower not in (NOTHING, ACCEPTED, FRONTIER):
             raise DecodingError(f"unknown commit rule {self.lower}")
 
+    @property
+    def drafting(self) -> bool:
+        return self.window > 0
+
     def facts(self) -> list[str]:
         width = f"window {self.window}" if self.drafting else "one token a row a pass"
         rule = ["lower rows only draft"] if self.lower == NOTHING else []
@@ -61,20 +63,25 @@ class RowParallel:
 
     def cache_slots(self, stream: Stream) -> int:
         grid = stream.grid
+        kept = stream.known[:, stream.position_of_cell].any()
+        rows = grid.rows if kept else self.most_rows(grid)  # a kept row passes any threshold at once
         widest = grid.stride + 1 + self.window  # a row of kept tokens, its starter, and drafts
-        return round_up(grid.length + self._most_rows(grid) * widest, SLOT_MULTIPLE)
+        return round_up(grid.length + rows * widest, SLOT_MULTIPLE)
 
-    def _most_rows(self, grid: TokenGrid) -> int:
-        # A row below the frontier lags at least one token behind the row above it, and waits for the
-        # threshold.
-        return min(grid.rows, 2 + -(-grid.cols // self.threshold)) if self.lower != ACCEPTED else grid.rows
+    def most_rows(self, grid: TokenGrid) -> int:
+        """Rows open at once, at most, where nothing is kept: all but the lowest have passed the threshold."""
+        spare = max(grid.cols - self.threshold, 0)
+        # PJD's rows lag one token at least behind the row above, ZipAR's a threshold; rows that only draft
+        # stay empty.
+        passed = {ACCEPTED: spare + 1, FRONTIER: spare // self.threshold + 1, NOTHING: 1}[self.lower]
+        return min(grid.rows, passed + 1)
 
     def open(self, stream: Stream) -> Lanes:
         return self._lanes(stream, {i: [self._row(stream, i, 0)] for i in range(stream.batch)})[0]
 
     def _row(self, stream: Stream, image: int, number: int) -> OpenRow:
         grid, first = stream.grid, number * stream.grid.stride
-        length = int(stream.next_unknown(np.array([image]), np.array([first]))[0])
+        length = int(stream.next_unknown(image, first))
         cached = 0 if number == 0 else first - len(grid.row_end)
         return OpenRow(number, min(length, first + grid.cols), cached)
 
@@ -102,26 +109,21 @@ class RowParallel:
     def plan(self, lanes: Lanes, stream: Stream, cache_slots: int) -> StepPlan:
         grid, per_image = stream.grid, lanes.per_image
         idle = lanes.begin >= grid.length
-        above_done = np.ones(len(lanes), bool)
-        above_done[1:] = lanes.done[:-1]
-        above_done[::per_image] = True
         first = lanes.end - grid.cols
         fixed = np.minimum(lanes.length - first, grid.cols)
-        fixed_above = np.where(above_done, grid.cols + 1, np.roll(fixed, 1))
-        limit = np.where(self.lower == ACCEPTED, fixed_above - fixed - 1, self.window)
-        limit = np.where(above_done, self.window, limit)
-        counts = np.where(lanes.done, 0, np.minimum(np.minimum(self.window, limit), lanes.end - lanes.length))
-        counts = np.maximum(counts, 0)
+        above_done = _neighbour(lanes.done, per_image, -1, True)
+        reach = _neighbour(fixed, per_image, -1, 0) - fixed - 1  # PJD: no further than the row above
+        limited = (self.lower == ACCEPTED) & ~above_done
+        limit = np.where(limited, np.minimum(reach, self.window), self.window)
+        counts = np.where(lanes.done, 0, np.minimum(limit, lanes.end - lanes.length).clip(min=0))
 
         starts = ~idle & ~above_done & (lanes.length == first) & (len(grid.row_end) == 0)
         start = np.where(starts, lanes.length, np.minimum(lanes.cached, lanes.length - 1))
-        # A finished row is fed only until its last token is cached.
+        # A finished row is fed only until its last token is cached; a row without tokens feeds its true
+        # predecessor itself, and the finished row above leaves that one to it.
         fed = np.where(idle | (lanes.done & (lanes.cached >= lanes.length)), 0, lanes.length - start + starts)
-        # A row without tokens feeds its true predecessor itself; the finished row above leaves that one to
-        # it.
         covered = np.where(starts | idle, 0, np.maximum(lanes.begin - start, 0))
-        covered[::per_image] = 0
-        fed = np.where(lanes.done, np.maximum(fed - np.roll(covered, -1), 0), fed)
+        fed = np.where(lanes.done, np.maximum(fed - _neighbour(covered, per_image, 1, 0), 0), fed)
         pending, drafts = max(int(fed.max()), 1), int(counts.max())
         width = pending + drafts
         column = np.arange(width)[None] - (pending - fed)[:, None]  # 0 at the first fed token
@@ -147,12 +149,9 @@ class RowParallel:
 
     def _starter_source(self, lanes: Lanes, grid: TokenGrid) -> np.ndarray:
         """Position of the token that stands in for the missing one before each row: [L]."""
-        newest_above = np.roll(lanes.length, 1) - 1
+        newest_above = _neighbour(lanes.length, lanes.per_image, -1, 0) - 1
         over_it = lanes.end - grid.cols - 1 - grid.stride  # the cell above the missing token
-        two_up_open = np.zeros(len(lanes), bool)
-        two_up_open[2:] = ~lanes.done[:-2]
-        within = np.arange(len(lanes)) % lanes.per_image
-        known = (over_it >= 0) & ~(two_up_open & (within >= 2))
+        known = (over_it >= 0) & _neighbour(lanes.done, lanes.per_image, -2, True)
         return np.where(known, over_it, newest_above)
 
     def visible(self, plan: StepPlan, lanes: Lanes, slots: Tensor) -> Tensor:
@@ -218,3 +217,16 @@ class RowParallel:
 def _end(grid: TokenGrid, number: int) -> int:
     """One past the last cell of a row."""
     return number * grid.stride + grid.cols
+
+
+def _neighbour(values: np.ndarray, per_image: int, offset: int, fill: object) -> np.ndarray:
+    """`values` [L] of the lane `offset` rows below each lane (above, if negative), `fill` where there is
+    none."""
+    shifted = np.full_like(values, fill).reshape(-1, per_image)
+    table = values.reshape(-1, per_image)
+    if abs(offset) < per_image:
+        if offset < 0:
+            shifted[:, -offset:] = table[:, :offset]
+        else:
+            shifted[:, :-offset] = table[:, offset:]
+    return shifted.reshape(-1)

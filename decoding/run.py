@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -12,7 +15,7 @@ from .drafts import Drafts
 from .errors import NonFiniteLogits
 from .initialisers import Frontier
 from .lanes import FRONTIER, NOTHING, Lanes, Stream
-from .randomness import SharedNoise, UniformStream
+from .randomness import SharedNoise, UniformStream, upload
 from .sampling import SamplingSettings, warp
 from .schedules import StepPlan, prefill_plan
 from .step import Step, Uniforms
@@ -38,48 +41,48 @@ class Run:
         self.target, self.decoder, self.sampling = target, decoder, sampling
         self.grid, self.device, self.seeds = target.grid, target.device, seeds
         self.schedule, self.window = decoder.schedule, decoder.schedule.window
-        self.drafting = self.schedule.drafting and self.window > 0
         self.codebook = codebook and codebook.on(target.device)
         self.stream = Stream(self.grid, kept)
-        self.lanes = self.schedule.open(self.stream)
         self.cache_slots = self.schedule.cache_slots(self.stream)
         padding = ((0, 0), (0, self.cache_slots + 1 - self.grid.length))
         self.tokens = self._upload(np.pad(self.stream.tokens.clip(min=0), padding))  # [B, slots + 1]
+        self.given = kept >= 0  # [B, cells]
+        self._open_lanes(self.schedule.open(self.stream))
         self.drafts: Drafts | None = None
         self.noise: SharedNoise | None = None
         self.uniforms = [UniformStream(seed) for seed in seeds]
-        self.step_of = np.zeros((len(seeds), self.grid.length), np.int64)
         cells = np.zeros((len(seeds), self.grid.rows, self.grid.cols), np.int64)
-        self.trace = Trace(decoder.describe(), decoder.promise, seeds, cells, passes_of=[0] * len(seeds))
+        self.trace = Trace(decoder.describe(), decoder.promise, seeds, cells)
+
+    def _open_lanes(self, lanes: Lanes) -> None:
+        self.lanes = lanes
+        self.image = self._upload(lanes.image)  # [L], on the device
 
     @property
-    def open(self) -> bool:
-        """Whether any image still lacks a token."""
-        return not self.lanes.done.all()
+    def finished(self) -> bool:
+        """Whether every token of every image is fixed."""
+        return min(self.filled()) == self.grid.cells
 
-    def prefill_plan(self) -> StepPlan:
-        return prefill_plan(self.lanes)
+    def prefill(self, prompts: Sequence[Any]) -> None:
+        """The first forward: the prompts in, each image's first token out where it is not given."""
+        logits = self.target.prefill(prompts, self.cache_slots)
+        self._settle(logits[:, None], prefill_plan(self.lanes))
 
-    def forward(self) -> tuple[Tensor, StepPlan]:
-        """Feed the next step: guided logits [L, D + 1, V] after the last pending token and each draft."""
+    def step(self) -> None:
+        """One more forward, and what follows from it."""
         lanes, images = self.lanes, len(self.lanes.images)
         plan = self.schedule.plan(lanes, self.stream, self.cache_slots)
-        sources, positions, slots = self._upload(
-            np.stack([plan.sources, plan.positions, plan.slots])
-        )  # [L, F]
-        inputs = self.tokens[self._upload(lanes.image)[:, None], sources]
+        sources, positions, slots = self._upload(np.stack([plan.sources, plan.positions, plan.slots]))
+        inputs = self.tokens[self.image[:, None], sources]
         visible = self.schedule.visible(plan, lanes, slots)
         # Lanes of one image are one row of the model's batch: [L, F] -> [B, R * F].
-        logits = self.target.forward(
-            inputs.view(images, -1),
-            positions.view(images, -1),
-            slots.view(images, -1),
-            visible.view(images, -1, plan.extent),
-        )
+        fed = (inputs, positions, slots)
+        fed = (array.reshape(images, -1) for array in fed)
+        logits = self.target.forward(*fed, visible.reshape(images, -1, plan.extent))
         logits = logits.view(*slots.shape, -1)
-        return logits[:, plan.pending - 1 : plan.pending + plan.drafts], plan
+        self._settle(logits[:, plan.pending - 1 : plan.pending + plan.drafts], plan)
 
-    def settle(
+    def _settle(
         self,
         logits: Tensor,  # [L, D + 1, V]
         plan: StepPlan,
@@ -87,26 +90,30 @@ class Run:
         """Verify, commit, redraft. Reads from the device once."""
         lanes = self.lanes
         where = lanes.length[:, None] + np.arange(plan.drafts + 1)  # [L, D + 1] stream position of each row
-        step = self._step(logits, plan, where)
+        # A lane that still has pending tokens to feed has no law at its first unfixed position.
+        ready = plan.cached >= lanes.length
+        step = self._make_step(logits, plan, where)
         verdict = self.decoder.verifier.verify(step)
-        redrafts = self.decoder.redrafter.redraft(step) if self.drafting else None
+        redrafts = self.decoder.redrafter.redraft(step) if self.schedule.drafting else None
         healthy = torch.isfinite(logits.amax(-1)).all(-1)
         accepted, finite = torch.stack([verdict.accepted, healthy.to(torch.int64)]).cpu().numpy()
         self._check(finite.astype(bool) | lanes.done)
         accepted = np.where(plan.commits == NOTHING, 0, accepted)
-        self._write(verdict.emitted, redrafts, plan, where, accepted)
-        shift = self._advance(plan, accepted)
-        self.lanes, origin = self.schedule.advance(lanes, self.stream)
-        if redrafts is not None and self.open:
-            self._carry(step, redrafts, plan, lanes, origin, shift)
-        kept = np.flatnonzero(np.isin(lanes.images, self.lanes.images))
+        self._write(verdict.emitted, redrafts, plan, where, accepted, ready)
+        moved = self._advance(plan, accepted)
+        following, origin = self.schedule.advance(lanes, self.stream)
+        if following is not lanes:
+            self._open_lanes(following)
+        if redrafts is not None and not self.finished:
+            self._carry(step, redrafts, plan, lanes, origin, moved, ready)
+        kept = np.flatnonzero(np.isin(lanes.images, following.images))
         if len(kept) < len(lanes.images):
             self.target.retain(kept.tolist())
 
-    def _step(self, logits: Tensor, plan: StepPlan, where: np.ndarray) -> Step:
+    def _make_step(self, logits: Tensor, plan: StepPlan, where: np.ndarray) -> Step:
         laws, lanes = warp(logits, self.sampling), self.lanes
         drafts = Drafts.none(laws) if self.drafts is None else self.drafts.first(plan.drafts)
-        inside = np.minimum(where, np.minimum(lanes.end, self.grid.length)[:, None] - 1)
+        inside = np.minimum(where, lanes.end[:, None] - 1)
         is_draft = np.arange(plan.drafts) < plan.counts[:, None]
         known = self.stream.known[lanes.image[:, None], inside[:, :-1]] & is_draft
         if self.noise is None:
@@ -116,20 +123,22 @@ class Run:
         def make_noise() -> Tensor:
             return noise.at(lanes.image, self.stream.cell_of[inside])
 
-        testable, known = self._upload(is_draft & ~known), self._upload(known)
+        testable, known = self._upload(np.stack([is_draft & ~known, known]))
         return Step(drafts, laws, testable, known, make_noise, self._draw, self.codebook)
 
     def _draw(self) -> Uniforms:
         w = self.window
-        coins, redraws, emission = self._numbers(self.lanes, 2 * w + 2).split([w, w + 1, 1], dim=1)
+        coins, redraws, emission = self._numbers(2 * w + 2).split([w, w + 1, 1], dim=1)
         return Uniforms(coins, redraws, emission[:, 0])
 
-    def _numbers(self, lanes: Lanes, count: int) -> Tensor:
-        """The next `count` uniform numbers for each lane, from its image's stream: [L, count]. Idle lanes
-        take none."""
-        numbers = np.zeros((len(lanes), count), np.float32)
-        for i in np.flatnonzero(lanes.begin < self.grid.length).tolist():
-            numbers[i] = self.uniforms[lanes.image[i]].take(count)
+    def _numbers(self, count: int) -> Tensor:
+        """The next `count` uniform numbers for each lane, from its image's stream: [L, count].
+
+        Idle lanes take none, so that an image's stream does not depend on its neighbours.
+        """
+        numbers = np.zeros((len(self.lanes), count), np.float32)
+        for lane in np.flatnonzero(self.lanes.begin < self.grid.length).tolist():
+            numbers[lane] = self.uniforms[self.lanes.image[lane]].take(count)
         return self._upload(numbers)
 
     def _check(self, healthy: np.ndarray) -> None:
@@ -144,62 +153,58 @@ class Run:
         plan: StepPlan,
         where: np.ndarray,  # [L, D + 1]
         accepted: np.ndarray,  # [L]
+        ready: np.ndarray,  # [L] bool
     ) -> None:
-        """Put the emitted token and the redrafts behind the accepted drafts; known tokens stay as they
-        are."""
+        """Put the emitted token and the redrafts behind the accepted drafts."""
         row = np.arange(plan.drafts + 1)
         emits = (row == accepted[:, None]) & (plan.commits == FRONTIER)[:, None]
-        # Rows behind a lane's own drafts, and lanes that have not fed all their pending tokens, have no law
-        # to trust.
-        usable = (row <= plan.counts[:, None]) & (plan.cached >= self.lanes.length)[:, None]
-        writes = usable & (emits if redrafts is None else (row >= accepted[:, None]))
+        chosen = emits if redrafts is None else (row >= accepted[:, None]) & (row <= plan.counts[:, None])
         new = emitted[:, None].expand(where.shape)
         if redrafts is not None:
             new = torch.where(self._upload(emits), new, redrafts.tokens)
-        self._put(self.lanes, where, writes, new)
+        self._put(where, chosen & ready[:, None], new)
 
-    def _put(self, lanes: Lanes, where: np.ndarray, chosen: np.ndarray, tokens: Tensor) -> None:
-        """Write `tokens` [L, M] at stream positions `where`, where chosen, undecided beforehand and the
-        lane's own."""
+    def _put(self, where: np.ndarray, chosen: np.ndarray, tokens: Tensor) -> None:
+        """Write `tokens` [L, M] at stream positions `where`: chosen ones, inside the lane, not known
+        beforehand."""
+        lanes = self.lanes
         inside = np.minimum(where, self.grid.length - 1)
         known = self.stream.known[lanes.image[:, None], inside]
         nowhere = self.tokens.shape[1] - 1
         at = np.where(chosen & ~known & (where < lanes.end[:, None]), where, nowhere)
-        self.tokens[self._upload(lanes.image)[:, None], self._upload(at)] = tokens
+        self.tokens[self.image[:, None], self._upload(at)] = tokens
 
     def _advance(self, plan: StepPlan, accepted: np.ndarray) -> np.ndarray:
-        """Move the lanes past what this step committed, note it in the trace; how far each lane moved:
-        [L]."""
+        """Move the lanes past what this step committed, note it in the trace; how far each moved: [L]."""
         lanes, before = self.lanes, self.lanes.length
         committed = before + accepted + (plan.commits == FRONTIER)
         after = np.minimum(self.stream.next_unknown(lanes.image, committed), lanes.end)
         after = np.where(plan.commits == NOTHING, before, after)
-        lanes.cached = plan.cached + accepted
-        lanes.length = after
-        number = self.trace.passes + 1
-        position = np.arange(self.grid.length)[None]
-        fixed = (position >= before[:, None]) & (position < after[:, None]) & ~self.stream.known[lanes.image]
-        lane, at = np.nonzero(fixed)
-        self.step_of[lanes.image[lane], at] = number
-        self.trace.step_of[:] = self.step_of[:, self.stream.position_of_cell].reshape(
-            self.trace.step_of.shape
-        )
         history = np.full(self.trace.batch, -1)
-        history[lanes.image[~lanes.done | (before < lanes.end)]] = 0
+        history[lanes.image[before < lanes.end]] = 0
         np.add.at(history, lanes.image, accepted)
         self.trace.accepted.append(history.tolist())
-        for image, filled in enumerate(self.filled()):
-            if filled == self.grid.cells and not self.trace.passes_of[image]:
-                self.trace.passes_of[image] = number
+        position = np.arange(self.grid.length)
+        fixed = (position >= before[:, None]) & (position < after[:, None]) & ~self.stream.known[lanes.image]
+        lane, at = np.nonzero(fixed)
+        step_of = self.trace.step_of.reshape(self.trace.batch, -1)
+        step_of[lanes.image[lane], self.stream.cell_of[at]] = self.trace.passes
+        lanes.cached, lanes.length = plan.cached + accepted, after
         if self.noise is not None:
-            for image, least in zip(
-                lanes.images.tolist(), after.reshape(-1, lanes.per_image).min(1).tolist(), strict=True
-            ):
-                self.noise.forget(image, int(self.stream.cell_of[min(least, self.grid.length - 1)]))
+            first = after.reshape(-1, lanes.per_image).min(1).clip(max=self.grid.length - 1)
+            for image, cell in zip(lanes.images.tolist(), self.stream.cell_of[first].tolist(), strict=True):
+                self.noise.forget(image, cell)
         return after - before
 
     def _carry(
-        self, step: Step, redrafts: Drafts, plan: StepPlan, old: Lanes, origin: np.ndarray, shift: np.ndarray
+        self,
+        step: Step,
+        redrafts: Drafts,
+        plan: StepPlan,
+        old: Lanes,
+        origin: np.ndarray,  # [L'] which old lane each lane continues, -1: none
+        moved: np.ndarray,  # [L] how far each old lane moved
+        ready: np.ndarray,  # [L] bool
     ) -> None:
         """Drafts of the next step: redrafts that still lie ahead, then new positions by the initialiser."""
         lanes = self.lanes
@@ -207,55 +212,55 @@ class Run:
         # A lane that opens only now has no drafts; it borrows the last law of its image's first lane.
         block = np.searchsorted(old.images, lanes.image) * old.per_image
         source = np.where(origin < 0, block, origin)
-        tried = (origin >= 0) & (plan.cached >= old.length - shift)[source]
-        # Columns of this step's rows that are still ahead of each lane; shift is 0 where nothing was
-        # committed.
-        ahead = np.where(tried, plan.counts[source] + 1 - shift[source], 0).clip(min=0)
-        column = np.arange(width)[None]
+        tried = (origin >= 0) & ready[source]
+        ahead = np.where(tried, plan.counts[source] + 1 - moved[source], 0).clip(
+            min=0
+        )  # redrafts ahead of the lane
+        column = np.arange(width)
         fresh = column >= ahead[:, None]
-        columns = np.where(fresh, plan.drafts + 1, shift[source][:, None] + column)
+        columns = np.where(fresh, plan.drafts + 1, moved[source][:, None] + column)
         positions = lanes.length[:, None] + column
-        frontier = self._frontier(step, plan, lanes.length + ahead, positions, source)
-        moved = (
-            redrafts
-            if np.array_equal(source, np.arange(len(old)))
-            else redrafts.of_lanes(self._upload(source))
-        )
-        self.drafts = moved.carry(self._upload(columns), self.decoder.initialiser.initialise(frontier))
-        self._put(lanes, positions, fresh, self.drafts.tokens)
+        source, columns = self._upload(source), self._upload(columns)
+        last_law = step.law_after(self._upload(plan.counts))[source]
+        frontier = self._frontier(last_law, lanes.length + ahead, positions)
+        self.drafts = redrafts.carry(source, columns, self.decoder.initialiser.initialise(frontier))
+        self._put(positions, fresh, self.drafts.tokens)
 
     def _frontier(
-        self, step: Step, plan: StepPlan, edge: np.ndarray, positions: np.ndarray, source: np.ndarray
+        self,
+        last_law: Tensor,  # [L, V]
+        edge: np.ndarray,  # [L] first position never tried
+        positions: np.ndarray,  # [L, M] of the next drafts
     ) -> Frontier:
-        """What the initialiser sees: `edge` [L] is each lane's first position never tried."""
+        """What the initialiser sees."""
         lanes, last = self.lanes, self.grid.length - 1
-        cell_before = self.stream.position_of_cell[self.stream.cell_of[(edge - 1).clip(0, last)]]
+        left = self.stream.position_of_cell[self.stream.cell_of[(edge - 1).clip(0, last)]]
         rows_up = np.maximum(positions - edge[:, None], 0) // self.grid.stride + 1  # to a row that was tried
         above = np.minimum(positions, last) - rows_up * self.grid.stride
-        above = np.where(above < 0, cell_before[:, None], above)
-        # What lies before the first cell of a lower row may not be there yet.
-        starts = (edge <= lanes.end - self.grid.cols) & (lanes.commits != FRONTIER)
-        left = np.where(starts, above[:, 0] if above.shape[1] else cell_before, cell_before)
-        image = self._upload(lanes.image)
-        draws = self.decoder.initialiser.draws
-        return Frontier(
-            left=self.tokens[image, self._upload(left)],
-            above=self.tokens[image[:, None], self._upload(above)],
-            last_law=step.law_after(self._upload(plan.counts))[self._upload(source)],
-            uniforms=self._numbers(lanes, self.window)[:, : positions.shape[1]] if draws else None,
+        above = np.where(above < 0, left[:, None], above)
+        # What lies before the first cell of a row below the frontier may not be there yet.
+        at_start = (edge <= lanes.end - self.grid.cols) & (lanes.commits != FRONTIER)
+        if positions.shape[1]:
+            left = np.where(at_start, above[:, 0], left)
+        neighbours = self.tokens[self.image[:, None], self._upload(np.column_stack([left, above]))]
+        numbers = (
+            self._numbers(self.window)[:, : positions.shape[1]] if self.decoder.initialiser.draws else None
         )
+        return Frontier(neighbours[:, 0], neighbours[:, 1:], last_law, numbers)
 
     def filled(self) -> list[int]:
         """Fixed tokens of each image, kept ones included."""
-        fixed = (self.step_of > 0) | self.stream.known
-        return fixed[:, self.stream.position_of_cell].sum(1).tolist()
+        return self._fixed().sum(1).tolist()
+
+    def _fixed(self) -> np.ndarray:
+        """[B, cells] bool."""
+        return self.given | (self.trace.step_of.reshape(self.trace.batch, -1) > 0)
 
     def grids(self) -> Tensor:
         """Tokens so far [B, rows, cols] int64 on the CPU, -1 where none is fixed."""
-        cells = self.stream.position_of_cell
-        fixed = torch.from_numpy(((self.step_of > 0) | self.stream.known)[:, cells])
-        tokens = self.tokens[:, self._upload(cells)].cpu()
+        tokens = self.tokens[:, self._upload(self.stream.position_of_cell)].cpu()
+        fixed = torch.from_numpy(self._fixed())
         return torch.where(fixed, tokens, -1).view(len(self.seeds), self.grid.rows, self.grid.cols)
 
     def _upload(self, array: np.ndarray) -> Tensor:
-        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
+        return upload(array, self.device)

@@ -48,8 +48,10 @@ class Schedule(Protocol):
     """Opens and closes lanes, plans forwards. Keeps no state of a run: that is all in the lanes."""
 
     window: int
-    drafting: bool
-    fixed_shapes: bool
+
+    @property
+    def drafting(self) -> bool:
+        """Whether a step feeds drafts."""
 
     def facts(self) -> list[str]:
         """Its settings in words, for reports."""
@@ -87,7 +89,7 @@ class RasterWindow:
     """One lane an image: the last committed token and up to `window` drafts behind it, in raster order.
 
     window: W, drafts a step. Papers' L counts the committed token too: their 16 is our 15.
-    drafting: False feeds padding instead of drafts (step-by-step decoding in a decoder's shapes).
+    pads_only: feed padding instead of drafts (step-by-step decoding in a decoder's shapes).
     fixed_shapes: every forward of a run has the same shape, a multiple of 32 inputs an image; images that are
         done
         stay in the batch. Then a token's logits are the same bits wherever in the window it is fed (where
@@ -95,14 +97,18 @@ class RasterWindow:
     """
 
     window: int
-    drafting: bool = True
+    pads_only: bool = False
     fixed_shapes: bool = False
 
     def __post_init__(self) -> None:
         check_window(self.window)
 
+    @property
+    def drafting(self) -> bool:
+        return self.window > 0 and not self.pads_only
+
     def facts(self) -> list[str]:
-        if self.window == 0 or not self.drafting:
+        if not self.drafting:
             padded = [f"in forwards padded to window {self.window}"] if self.window else []
             return ["one token a pass", *padded]
         return [f"window {self.window}", *(["fixed shapes"] if self.fixed_shapes else [])]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from .errors import DecodingError
-from .ratios import PlainRatio, Ratio, of_drafts
+from .ratios import PlainRatio, Ratio
 from .step import Step
-from .verifiers import Verdict, settle
+from .verifiers import Verdict, emit_after
 
 
 @dataclass(frozen=True)
@@ -18,23 +19,24 @@ class SemanticsVerification:
     """Drafts are cut into runs of non-decreasing target probability; each run stands or falls by its suffix.
 
     A run b .. e ends where q(d) falls. Its tested suffix starts at g, the largest index with
-        sum of q_j(d_j) over g .. e  >=  proportion * sum over b .. e,
+        sum of q_j(d_j) over g .. e  >=  proportion * sum over b .. e;
     drafts before g are accepted untested. One uniform number r a run: the accepted end e' is the largest in g
     .. e with
-        r <= min(1, product of the ratios over g .. e'),
+        r < min(1, product of the ratios over g .. e'),
     g - 1 if there is none. A run that is not accepted whole ends the step, with the ratio's residual at e' +
     1.
 
-    proportion: alpha, above 0, up to 1 (paper: 0.8). one_number: False draws a fresh number for each
-        shortening (the paper's text has one). reject_from_start: True rejects the whole run when not even g
-        passes (the paper's text, as we read it, rejects from g on).
+    proportion: alpha, above 0, up to 1 (paper: 0.8).
+    one_number: False draws a fresh number for each shortening (the paper's text has one).
+    reject_from_start: True rejects the whole run when not even g passes (as we read the paper, it rejects
+        from g on).
     """
 
     ratio: Ratio = field(default_factory=PlainRatio)
     proportion: float = 0.8
     one_number: bool = True
     reject_from_start: bool = False
-    name: str = "semantics (SV)"
+    name: ClassVar[str] = "semantics test (SV)"
 
     def facts(self) -> list[str]:
         options = [] if self.one_number else ["a number for each shortening"]
@@ -47,13 +49,15 @@ class SemanticsVerification:
 
     def verify(self, step: Step) -> Verdict:
         if step.width == 0:
-            return settle(step, torch.zeros_like(step.target_laws[:, 0, 0], dtype=torch.int64), self.ratio)
-        runs = Runs(step, of_drafts(step, step.target_laws[:, : step.width]), self.proportion)
+            return emit_after(
+                step, torch.zeros_like(step.target_laws[:, 0, 0], dtype=torch.int64), self.ratio
+            )
+        runs = Runs(step, step.target_of_drafts, self.proportion)
         passed = self._passed(step, runs)
         # Accepted: up to the last passing index of the suffix, else up to the suffix (or nothing of the run).
         end = runs.largest(passed, otherwise=runs.begin - 1 if self.reject_from_start else runs.suffix - 1)
         stands = runs.index <= end
-        return settle(step, step.leading(stands), self.ratio)
+        return emit_after(step, step.leading(stands), self.ratio)
 
     def _passed(self, step: Step, runs: Runs) -> Tensor:
         """Where the product of ratios from the suffix's start passes its number: [L, D] bool, on suffixes
@@ -64,7 +68,8 @@ class SemanticsVerification:
         if self.one_number:
             coins = coins.gather(1, runs.begin)
         product = runs.sums_from(logs, runs.suffix).exp()
-        return (coins.to(product.dtype) <= product.clamp(max=1.0)) & (runs.index >= runs.suffix)
+        # < rather than the paper's <=: a coin may be 0 exactly, and an excluded draft must never pass.
+        return (coins.to(product.dtype) < product.clamp(max=1.0)) & (runs.index >= runs.suffix)
 
 
 class Runs:

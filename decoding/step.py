@@ -46,6 +46,19 @@ class Step:
     def width(self) -> int:
         return self.drafts.tokens.shape[1]
 
+    @cached_property
+    def target_of_drafts(self) -> Tensor:
+        """q of each draft: [L, D]."""
+        return self._of_drafts(self.target_laws[:, : self.width])
+
+    @cached_property
+    def declared_of_drafts(self) -> Tensor:
+        """p of each draft, above 0 where it is testable: [L, D]."""
+        return self._of_drafts(self.drafts.laws)
+
+    def _of_drafts(self, laws: Tensor) -> Tensor:
+        return laws.gather(-1, self.drafts.tokens[..., None]).squeeze(-1)
+
     @property
     def codebook(self) -> Codebook:
         """The image tokenizer's codebook; DecodingError where the decode was started without one."""

@@ -24,7 +24,6 @@ class Trace:
     accepted: list[list[int]] = field(
         default_factory=list
     )  # per pass: accepted drafts of each image, -1 where idle
-    passes_of: list[int] = field(default_factory=list)  # passes until each image's last token
 
     @property
     def passes(self) -> int:
@@ -41,18 +40,24 @@ class Trace:
         return int(self.step_of[0].size)
 
     @property
+    def passes_of(self) -> list[int]:
+        """Passes until each image's last token; 1 where all tokens were given."""
+        return self.step_of.reshape(self.batch, -1).max(1).clip(min=1).tolist()
+
+    @property
+    def tokens_of(self) -> list[int]:
+        """Tokens that were decoded, not given, of each image."""
+        return np.count_nonzero(self.step_of.reshape(self.batch, -1), axis=1).tolist()
+
+    @property
     def autoregressive_passes(self) -> int:
         """Passes that one token a pass needs for the same tokens: the prefill gives the first of them."""
-        return max(int(np.count_nonzero(image)) for image in self.step_of)
+        return max(self.tokens_of)
 
     @property
     def step_compression(self) -> float:
         """Passes of step-by-step decoding over passes used, mean over the images."""
-        ratios = [
-            np.count_nonzero(image) / passes
-            for image, passes in zip(self.step_of, self.passes_of, strict=True)
-        ]
-        return float(np.mean(ratios))
+        return float(np.mean(np.array(self.tokens_of) / self.passes_of))
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -21,7 +21,7 @@ class Verdict(NamedTuple):
 
 
 class Verifier(Protocol):
-    """Decides a step. `name` keys the table of promises."""
+    """Decides a step. `name` is for messages."""
 
     name: str
 
@@ -39,7 +39,7 @@ class SharedNoiseMatch:
     picture is AR's for any drafts at all. With no drafts this *is* AR.
     """
 
-    name: str = "shared-noise match"
+    name: ClassVar[str] = "shared-noise match"
 
     def facts(self) -> list[str]:
         return []
@@ -53,7 +53,7 @@ class GreedyMatch:
     """Keep drafts that are the likeliest token; commit the likeliest at the first difference (temperature
     0)."""
 
-    name: str = "greedy match"
+    name: ClassVar[str] = "greedy match"
 
     def facts(self) -> list[str]:
         return []
@@ -84,7 +84,7 @@ class TokenTest:
     """
 
     ratio: Ratio = field(default_factory=PlainRatio)
-    name: str = "token test"
+    name: ClassVar[str] = "token test"
 
     def facts(self) -> list[str]:
         return self.ratio.facts()
@@ -92,10 +92,10 @@ class TokenTest:
     def verify(self, step: Step) -> Verdict:
         numerator, denominator = self.ratio.terms(step)
         coins = step.uniforms.coins[:, : step.width].to(numerator.dtype)
-        return settle(step, step.leading(coins * denominator < numerator), self.ratio)
+        return emit_after(step, step.leading(coins * denominator < numerator), self.ratio)
 
 
-def settle(
+def emit_after(
     step: Step,
     accepted: Tensor,  # [L] int64
     ratio: Ratio,

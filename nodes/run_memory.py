@@ -32,8 +32,7 @@ def law_rows(decoder: Decoder, grid: TokenGrid) -> int:
     """Laws that one step of an image compares, at most."""
     schedule, rows = decoder.schedule, 1
     if isinstance(schedule, RowParallel):
-        # Each open row lags behind the one above it; all but the lowest have passed the threshold.
-        rows = min(grid.rows, max(grid.cols - schedule.threshold, 0) + 2)
+        rows = schedule.most_rows(grid)
     return rows * (schedule.window + 1)
 
 

@@ -152,15 +152,19 @@ def test_every_row_decoder_fills_every_grid(decoder: Decoder, grid: TokenGrid) -
         assert torch.equal(tokens_of(decoder, [8 + i], grid)[0], together[i])
 
 
-def test_kept_rows_stay() -> None:
-    grid, seeds = TokenGrid(3, 3), image_seeds(2, 10)
+@pytest.mark.parametrize("grid", [TokenGrid(3, 3), TokenGrid(5, 2), TokenGrid(4, 2, row_end=(2,))], ids=str)
+def test_kept_rows_stay_and_no_row_is_forgotten(grid: TokenGrid) -> None:
+    seeds = image_seeds(2, 10)
     whole = tokens_of(autoregressive(), seeds, grid)
-    for rows in (1, 2, 3):
-        kept = whole.clone()
-        kept[:, rows:] = -1
-        for decoder in (pjd(2, 1), zipar(1), same_picture_rows(2, 1)):
-            assert torch.equal(tokens_of(decoder, seeds, grid, kept)[:, :rows], whole[:, :rows])
-        assert torch.equal(tokens_of(same_picture_rows(2, 1), seeds, grid, kept), whole)
+    masks = [torch.arange(grid.rows) < rows for rows in range(1, grid.rows + 1)]
+    masks += [torch.arange(grid.rows) % 2 == 1, torch.arange(grid.rows) > 0]
+    for mask in masks:
+        kept = torch.where(mask[:, None], whole, -1)
+        for decoder in (pjd(2, 1), zipar(1), same_picture_rows(2, 1), same_picture_rows(2, 99)):
+            made = tokens_of(decoder, seeds, grid, kept)
+            assert (made >= 0).all() and torch.equal(made[:, mask], whole[:, mask])
+            if decoder.name == "Same-Picture Rows":
+                assert torch.equal(made, tokens_of(autoregressive(), seeds, grid, kept))
 
 
 def test_a_threshold_of_a_whole_row_keeps_the_joint_law() -> None:

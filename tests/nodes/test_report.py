@@ -18,7 +18,7 @@ def example(seeds: tuple[int, ...]) -> tuple[Trace, RunSettings]:
     decoder = same_picture(window=3)
     steps = np.broadcast_to(np.array([[1, 2, 2], [3, 3, 3]]), (len(seeds), 2, 3))
     counts = [[0] * len(seeds), [1] * len(seeds), [2] * len(seeds)]
-    trace = Trace(decoder.describe(), decoder.promise, list(seeds), steps, counts, [3] * len(seeds))
+    trace = Trace(decoder.describe(), decoder.promise, list(seeds), steps, counts)
     settings = RunSettings(GRID, 1.5, SamplingSettings(1.0, 0, 0.9), seeds, frozenset({"guidance", "grid"}))
     return trace, settings
 
