@@ -88,7 +88,7 @@ class JacobiARDecoderSamePicture(io.ComfyNode):
             "equals the step-by-step token. " + SAME_PICTURE,
             inputs=[
                 window_input(31),
-                initialiser_input("copy left"),
+                initialiser_input("uniform"),
                 io.Boolean.Input(
                     "fixed_shapes",
                     default=True,

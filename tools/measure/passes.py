@@ -1,6 +1,6 @@
 """Passes of the decoders on the built-in model: mean of many pictures, with prompts and without.
 
-python tools/measure/passes.py [--pictures 50] [--windows 16 32] [--json FILE] [--write]
+python tools/measure/passes.py [--pictures 50] [--windows 16 31] [--json FILE] [--write]
 
 The laws of a prompt are nearly certain (the model recalls its drawings), those without a prompt are open:
 both are measured. Temperature 1, no top-k, float32. `--write` puts the table into docs/measured.md.
@@ -47,7 +47,7 @@ from jacobi_ar.decoding import (
 )
 from jacobi_ar.model_loaders.image_model import ImageModel
 
-ROW_THRESHOLD = 4  # a quarter of the row, as in the PJD paper
+ROW_WINDOW, ROW_THRESHOLD = 7, 4  # PJD's own window; a quarter of the row, as in its paper
 README_ROWS = [
     (
         "Same-Picture Jacobi",
@@ -67,7 +67,11 @@ README_ROWS = [
     ("GSD", "GSD", "a draft may stand for tokens near it"),
     ("LANTERN", "LANTERN, 100 neighbours", "a draft may stand for codes that look like it"),
     ("SJD + SV", "SJD-SV", "runs of drafts tested as one"),
-    ("PJD", f"PJD, threshold {ROW_THRESHOLD}", "several rows at once, each with its window"),
+    (
+        "PJD",
+        f"PJD, window {ROW_WINDOW}, threshold {ROW_THRESHOLD}",
+        "several rows at once, each with its window",
+    ),
     ("ZipAR", f"ZipAR, threshold {ROW_THRESHOLD}", "several rows at once, one token each, untested"),
 ]
 # Measured at every window; the others at the largest one.
@@ -123,17 +127,22 @@ def decoders(window: int) -> dict[str, Decoder]:
     chosen["SJD-SV, maximal coupling"] = with_semantics(sjd(window, "uniform", "maximal coupling"))
     chosen["GSD-SV"] = with_semantics(gsd(window))
     chosen["LANTERN-SV"] = with_semantics(lantern(window, neighbours=100))
-    chosen[f"PJD, threshold {ROW_THRESHOLD}"] = pjd(window, ROW_THRESHOLD)
+    chosen[f"PJD, window {ROW_WINDOW}, threshold {ROW_THRESHOLD}"] = pjd(ROW_WINDOW, ROW_THRESHOLD)
     chosen[f"ZipAR, threshold {ROW_THRESHOLD}"] = zipar(ROW_THRESHOLD)
     return chosen
 
 
 def measure(
-    model: ImageModel, name: str, decoder: Decoder, window: int, condition: str, pictures: int
+    model: ImageModel,
+    codebook: Codebook,
+    name: str,
+    decoder: Decoder,
+    window: int,
+    condition: str,
+    pictures: int,
 ) -> Figure:
     """Decode `pictures` pictures, seeds 0, 1, …; a picture's passes do not depend on its batch."""
     grid, passes = model.grids[0], []
-    codebook = Codebook(builtin_tokenizer().codebook)
     for first in range(0, pictures, BATCH):
         count = min(BATCH, pictures - first)
         texts = [
@@ -156,20 +165,20 @@ def main() -> None:
     )
     parser.add_argument("--pictures", type=int, default=50, help="pictures for each figure (default 50)")
     parser.add_argument(
-        "--windows", type=int, nargs="+", default=[16, 32], help="drafts a pass (default 16 32)"
+        "--windows", type=int, nargs="+", default=[16, 31], help="drafts a pass (default 16 31)"
     )
     parser.add_argument("--json", type=Path, default=ROOT / "docs" / "measured" / "passes.json")
     parser.add_argument("--write", action="store_true", help="put the table into docs/measured.md")
     options = parser.parse_args()
 
-    model = builtin_model()
-    figures = [measure(model, "autoregressive", autoregressive(), 0, "no prompt", 2)]
+    model, codebook = builtin_model(), Codebook(builtin_tokenizer().codebook)
+    figures = [measure(model, codebook, "autoregressive", autoregressive(), 0, "no prompt", 2)]
     for condition in CONDITIONS:
         for window in options.windows:
             for name, decoder in decoders(window).items():
                 if window != max(options.windows) and name not in CORE:
                     continue
-                figures.append(measure(model, name, decoder, window, condition, options.pictures))
+                figures.append(measure(model, codebook, name, decoder, window, condition, options.pictures))
                 print(f"{condition:22s} window {window:3d}  {name:32s} {figures[-1].cell()}", flush=True)
     write_json(options.json, [vars(figure) for figure in figures])
 
@@ -193,7 +202,8 @@ def main() -> None:
 
 def readme_table(found: dict[tuple[str, str, int], Figure], window: int) -> str:
     """The decoders in one line each, with and without a prompt."""
-    rows = [["Autoregressive", "the reference", "one token a pass", "256", "256"]]
+    tokens = str(next(iter(found.values())).tokens)
+    rows = [["Autoregressive", "the reference", "one token a pass", tokens, tokens]]
     for title, name, idea in README_ROWS:
         prompted, open_laws = (
             found[name, condition, window] for condition in ("prompts, guidance 2", "no prompt")
