@@ -24,7 +24,7 @@ from .problem import Problem, last_lines
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE_FOLDER = "ComfyUI-JacobiAR"
 BOOT_SECONDS = 180
-# A line of ComfyUI's log. The path has to end in the folder: a clone has the same name, and ComfyUI lies in it.
+# A line of ComfyUI's log. Its path must end in the folder: ComfyUI may lie in a clone of the same name.
 IMPORT_FAILED = re.compile(
     rf"(Cannot import|\(IMPORT FAILED\):) .*[/\\]{PACKAGE_FOLDER}( module for custom nodes|$)"
 )
