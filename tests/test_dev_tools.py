@@ -229,6 +229,28 @@ def test_a_server_that_dies_at_once_shows_its_log(tmp_path: Path) -> None:
     assert "a package is missing" in raised.value.advice
 
 
+def test_a_server_that_dies_is_not_blamed_on_optional_nodes(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("No module named 'kornia'\nOSError: address already in use\n", encoding="utf-8")
+    assert "took the port" in comfy_server.boot_advice(log)
+
+
+def test_a_port_in_use_is_refused(tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        taken = other.getsockname()[1]
+        with pytest.raises(Problem, match=f"port {taken} cannot be used"):
+            comfy_server.ComfyServer(tmp_path, tmp_path / "dev", port=taken, cpu=True).__enter__()
+    comfy_server.check_port(taken)
+
+
+@pytest.mark.parametrize("port", ["0", "-5", "99999", "abc"])
+def test_a_number_that_is_no_port_is_refused(port: str) -> None:
+    with pytest.raises(SystemExit):
+        commands.run(["serve", "--port", port])
+
+
 def test_only_failures_of_this_package_count() -> None:
     clone = f"/home/me/{comfy_server.PACKAGE_FOLDER}"
     optional = f"Cannot import {clone}/.dev/comfyui/comfy_extras/nodes_audio.py module for custom nodes: none"

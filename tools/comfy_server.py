@@ -68,6 +68,7 @@ class ComfyServer:
         ]  # fmt: skip
 
     def __enter__(self) -> ComfyServer:
+        check_port(self.port)
         prepare_base(self.base)
         self.log.parent.mkdir(parents=True, exist_ok=True)
         start = time.monotonic()
@@ -172,6 +173,20 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
+def check_port(port: int) -> None:
+    """Nobody listens there. Otherwise that program would answer in place of the new ComfyUI."""
+    with socket.socket() as probe:
+        if os.name != "nt":  # a port that was in use a moment ago counts as free, as it does for ComfyUI
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise Problem(
+                f"port {port} cannot be used: {error.strerror or error}.",
+                "name another port, or leave --port out and a free one is found.",
+            ) from error
+
+
 def torch_has_gpu() -> bool:
     try:
         import torch
@@ -214,7 +229,8 @@ def link_package(link: Path) -> None:
 
 def boot_advice(log: Path) -> str:
     text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
-    if "No module named" in text:
+    # Optional nodes that lack a package say so too, further up, and do not stop ComfyUI.
+    if "No module named" in last_lines(log, 1):
         return "a package is missing: install what the last line names, or leave --python and --comfyui out."
     if "ddress already in use" in text or "10048" in text:
         return "another program took the port meanwhile: run this again."

@@ -39,20 +39,28 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True)
 
     demo = commands.add_parser("demo", parents=[shared], help="make one picture with the built-in model")
-    demo.add_argument("--prompt", help="what the picture shows (default: the workflow's own prompt)")
-    demo.add_argument("--decoder", default=next(iter(DECODERS)), choices=DECODERS)
+    demo.add_argument(
+        "--prompt",
+        help='an emoji\'s English name, flag and a country, or "" (default: the workflow\'s own prompt)',
+    )
+    demo.add_argument(
+        "--decoder",
+        default=next(iter(DECODERS)),
+        choices=DECODERS,
+        help="how tokens are decoded; autoregressive is step by step (default: %(default)s)",
+    )
     demo.add_argument("--seed", type=seed, help="0 to 2^64 - 1 (default: the workflow's own seed)")
     demo.add_argument("--out", type=Path, metavar="FILE", help="where the PNG goes (default: .dev/pictures/)")
 
     test = commands.add_parser(
-        "test", parents=[shared], help="run every test; further arguments go to pytest"
+        "test", parents=[shared], help="run every test", description="Further arguments go to pytest."
     )
     test.set_defaults(arguments=[])
 
     serve = commands.add_parser(
         "serve", parents=[shared], help="ComfyUI in the browser, with this package in it"
     )
-    serve.add_argument("--port", type=int, help="port to listen on (default: a free one)")
+    serve.add_argument("--port", type=port, help="port to listen on (default: a free one)")
     return top
 
 
@@ -60,6 +68,13 @@ def seed(text: str) -> int:
     value = int(text)
     if not 0 <= value < 2**64:
         raise argparse.ArgumentTypeError(f"{text} is not between 0 and 2^64 - 1")
+    return value
+
+
+def port(text: str) -> int:
+    value = int(text)
+    if not 0 < value < 2**16:
+        raise argparse.ArgumentTypeError(f"{text} is not between 1 and 65535")
     return value
 
 

@@ -41,6 +41,8 @@ def make_picture(
     target = out or pictures / f"{slug(text)}-{decoder}-{used_seed}.png"
     write_picture(target, client.fetch_image(url, run.images[0]))
     report(run, text, decoder, target)
+    for note in "\n".join(run.outputs.get(only(api, ENCODE), {}).get("text", ())).splitlines():
+        say(f"  note              {note}")
 
 
 def build(
