@@ -238,6 +238,7 @@ class Run:
         rows_up = np.maximum(positions - edge[:, None], 0) // self.grid.stride + 1  # to a row that was tried
         above = np.minimum(positions, last) - rows_up * self.grid.stride
         above = np.where(above < 0, left[:, None], above)
+        above = self.stream.position_of_cell[self.stream.cell_of[above]]  # a cell, where a row end lies above
         # What lies before the first cell of a row below the frontier may not be there yet.
         at_start = (edge <= lanes.end - self.grid.cols) & (lanes.commits != FRONTIER)
         if positions.shape[1]:

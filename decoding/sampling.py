@@ -9,12 +9,16 @@ from torch import Tensor
 
 from .errors import DecodingError
 
+SMALLEST_TEMPERATURE = 1e-6
+
 
 @dataclass(frozen=True)
 class SamplingSettings:
     """The sampling chain: temperature, top-k, top-p, softmax, in this order.
 
-    temperature: 0 .. ; 0 puts all mass on the likeliest token (the first one in a tie).
+    temperature: 0 .. 100; 0, and anything too small to divide by, puts all mass on the likeliest token (the
+        first
+        one in a tie).
     top_k: 0 .. V; 0 is off. Tokens that tie with the k-th stay.
     top_p: above 0, up to 1; 1 is off. The token that crosses p stays, and so do its ties.
     """
@@ -38,10 +42,11 @@ def warp(
 ) -> Tensor:
     """Law [..., V] of the next token, same dtype as the logits; rows sum to 1."""
     vocabulary = logits.shape[-1]
-    if settings.temperature == 0.0:
+    if settings.temperature < SMALLEST_TEMPERATURE:
         return torch.zeros_like(logits).scatter_(-1, logits.argmax(-1, keepdim=True), 1.0)
     if settings.temperature != 1.0:
-        logits = logits / settings.temperature
+        # Below their maximum: the quotient may overflow to -inf, never to inf.
+        logits = (logits - logits.amax(-1, keepdim=True)) / settings.temperature
     if settings.top_k == 1:
         threshold = logits.amax(-1, keepdim=True)
         logits = logits.masked_fill(logits < threshold, -torch.inf)

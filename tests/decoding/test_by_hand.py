@@ -260,8 +260,14 @@ def test_lantern_takes_the_neighbourhood_out_after_a_rejection() -> None:
     codebook = torch.tensor([[0.0], [0.11], [0.2], [9.0], [0.3], [0.41]])
     step = step_of([Q, Q], [P], [2], [0.0], codebook=codebook)
     q, p, draft = torch.tensor([Q]), torch.tensor([P]), torch.tensor([2])
-    law = NeighbourhoodRatio(2, 0.25).after_rejection(step, q, p, draft)  # out: 2, 1, 4
+    law = NeighbourhoodRatio(2, 0.25).after_rejection(
+        step, q, p, draft
+    )  # A is token 1 alone: out are 2 and 1
     torch.testing.assert_close(law, torch.tensor([[0.20, 0.0, 0.0, 0.08, 0.0, 0.0]]))
+    law = NeighbourhoodRatio(5, 0.7).after_rejection(
+        step, q, p, draft
+    )  # A: 1, 4, 0, 5; all that is left is 3
+    torch.testing.assert_close(law, torch.tensor([[0.0, 0.0, 0.0, 0.08, 0.0, 0.0]]))
     plain = NeighbourhoodRatio(2, 0.1).after_rejection(step, q, p, draft)  # the neighbourhood was empty
     torch.testing.assert_close(plain, torch.tensor([[0.20, 0.02, 0.0, 0.08, 0.0, 0.0]]))
 

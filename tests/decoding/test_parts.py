@@ -61,6 +61,13 @@ def test_sampling_chain(settings: SamplingSettings, law: list[float]) -> None:
     torch.testing.assert_close(warp(LOGITS.expand(3, 2, 4), settings), expected)
 
 
+@pytest.mark.parametrize("temperature", [1e-5, 1e-30, 1e-39, 1e-310])
+@pytest.mark.parametrize("size", [1.0, 1e30])
+def test_tiny_temperatures_are_greedy(temperature: float, size: float) -> None:
+    law = warp(torch.tensor([0.1, 0.9, 0.5]) * size, SamplingSettings(temperature))
+    assert law.tolist() == [0.0, 1.0, 0.0]
+
+
 def test_ties_at_a_cutoff_stay() -> None:
     law = warp(torch.tensor([2.0, 1.0, 1.0, 0.0]), SamplingSettings(top_k=2))
     assert (law > 0).tolist() == [True, True, True, False]

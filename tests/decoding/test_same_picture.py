@@ -66,6 +66,15 @@ def test_every_window_gives_the_step_by_step_picture(
 
 
 @pytest.mark.parametrize("initialiser", INITIALISERS)
+@pytest.mark.parametrize("grid", GRIDS, ids=str)
+def test_every_start_works_on_every_grid(initialiser: str, grid: TokenGrid) -> None:
+    seeds = image_seeds(2, 20)
+    for window in (2, 9):
+        ours = tokens_of(same_picture(window, initialiser), seeds, grid)
+        assert torch.equal(ours, tokens_of(autoregressive(), seeds, grid))
+
+
+@pytest.mark.parametrize("initialiser", INITIALISERS)
 @pytest.mark.parametrize("draw", [FreshDraw(), MaximalCoupling()], ids=lambda part: part.name)
 @pytest.mark.parametrize("law", [TargetLaw(), VerificationPrediction(1)], ids=lambda part: part.name)
 def test_any_draft_will_do(initialiser: str, draw: Draw, law: RedraftLaw) -> None:
