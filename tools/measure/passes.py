@@ -9,6 +9,7 @@ both are measured. Temperature 1, no top-k, float32. `--write` puts the table in
 from __future__ import annotations
 
 import argparse
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -167,18 +168,28 @@ def main() -> None:
     parser.add_argument(
         "--windows", type=int, nargs="+", default=[16, 31], help="drafts a pass (default 16 31)"
     )
+    parser.add_argument(
+        "--only", metavar="TEXT", help="measure decoders with TEXT in the name, keep the others"
+    )
     parser.add_argument("--json", type=Path, default=ROOT / "docs" / "measured" / "passes.json")
     parser.add_argument("--write", action="store_true", help="put the table into docs/measured.md")
     options = parser.parse_args()
 
     model, codebook = builtin_model(), Codebook(builtin_tokenizer().codebook)
     figures = [measure(model, codebook, "autoregressive", autoregressive(), 0, "no prompt", 2)]
+    earlier = {}
+    if options.only is not None:
+        made = [Figure(**figure) for figure in json.loads(options.json.read_text(encoding="utf-8"))]
+        earlier = {(f.decoder, f.condition, f.window): f for f in made if options.only not in f.decoder}
     for condition in CONDITIONS:
         for window in options.windows:
             for name, decoder in decoders(window).items():
                 if window != max(options.windows) and name not in CORE:
                     continue
-                figures.append(measure(model, codebook, name, decoder, window, condition, options.pictures))
+                figures.append(
+                    earlier.get((name, condition, window))
+                    or measure(model, codebook, name, decoder, window, condition, options.pictures)
+                )
                 print(f"{condition:22s} window {window:3d}  {name:32s} {figures[-1].cell()}", flush=True)
     write_json(options.json, [vars(figure) for figure in figures])
 
