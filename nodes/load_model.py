@@ -8,13 +8,14 @@ from weakref import WeakValueDictionary
 import torch
 from comfy_api.latest import io
 
-from ..model_loaders.errors import CheckpointError
 from ..model_loaders.image_model import ImageModel
 from ..model_loaders.load import BUILTIN_MODEL, load_image_model
 from ..model_loaders.load_tokenizer import BUILTIN_TOKENIZER, load_image_tokenizer
 from . import host, sockets
 from .errors import explained
-from .model_files import folder_choices, one_of, pick, signature, text_encoder_in, weight_choices
+from .inputs import one_of
+from .model_files import folder_choices, pick, signature, text_encoder_in, weight_choices
+from .tokenizer_search import belongs, described, find_tokenizer
 from .values import LoadedModel, ModelValue, TokenizerValue
 
 BUILTIN = "built-in (emoji and flags)"
@@ -93,8 +94,9 @@ class JacobiARLoadModel(io.ComfyNode):
         """Changes with the files, so that a replaced file is loaded anew."""
         files = weight_choices(host.model_roots())
         encoders = folder_choices(host.text_encoder_roots())
-        chosen = [files.get(model), files.get(tokenizer), encoders.get(text_encoder)]
-        return repr([signature(path) for path in chosen if path is not None])
+        named = [(files, model), (files, tokenizer), (encoders, text_encoder)]
+        chosen = [paths[name] for paths, name in named if isinstance(name, str) and name in paths]
+        return repr([signature(path) for path in chosen])
 
     @classmethod
     def execute(cls, model: str, tokenizer: str, text_encoder: str, dtype: str) -> io.NodeOutput:
@@ -137,7 +139,7 @@ def load_model(path: Path, encoder: Path | None, dtype: torch.dtype) -> LoadedMo
 
 
 def load_tokenizer_for(model: ImageModel, model_choice: str, choice: str) -> TokenizerValue:
-    """The tokenizer of the widget, checked against the model, or for "auto" the only one that fits."""
+    """The tokenizer of the widget, checked against the model, or for "auto" the one that fits."""
     roots = host.model_roots()
     files = weight_choices(roots)
     if choice == BUILTIN or (choice == AUTO and model_choice == BUILTIN):
@@ -145,7 +147,17 @@ def load_tokenizer_for(model: ImageModel, model_choice: str, choice: str) -> Tok
     elif choice != AUTO:
         vq = load_tokenizer(pick("tokenizer", choice, files, roots))
     else:
-        return find_tokenizer(model, files[model_choice], files)
+        found = find_tokenizer(
+            model, files[model_choice], files, {BUILTIN: BUILTIN_TOKENIZER}, load_tokenizer
+        )
+        if found is None:
+            others = ", ".join(name for name in files if name != model_choice) or "no other file"
+            raise ValueError(
+                f"no image tokenizer for {model.name} ({described(model.tokenizer_kind, model.vocabulary)}) "
+                f"was found. Looked at {others} in {' and '.join(map(str, roots))}. Put the VQ file that "
+                "came with the model there."
+            )
+        return found
     if not belongs(vq, model):
         raise ValueError(
             f'the tokenizer "{choice}" ({described(vq.tokenizer.kind, vq.tokenizer.vocabulary)}) does not '
@@ -153,44 +165,6 @@ def load_tokenizer_for(model: ImageModel, model_choice: str, choice: str) -> Tok
             "or the tokenizer that came with the model."
         )
     return vq
-
-
-def find_tokenizer(model: ImageModel, path: Path, files: dict[str, Path]) -> TokenizerValue:
-    """The one tokenizer of the model's kind: among the files beside it, else among all."""
-    others = {name: file for name, file in files.items() if file != path}
-    beside = {name: file for name, file in others.items() if file.parent == path.parent}
-    for candidates in (beside, others):
-        fitting = {name: vq for name, file in candidates.items() if (vq := fits(model, file)) is not None}
-        if len(fitting) > 1:
-            raise ValueError(
-                f"several image tokenizers fit {model.name}: {', '.join(fitting)}. Choose one in the "
-                "tokenizer widget."
-            )
-        if fitting:
-            return next(iter(fitting.values()))
-    roots = " and ".join(str(root) for root in host.model_roots())
-    raise ValueError(
-        f"no image tokenizer for {model.name} ({described(model.tokenizer_kind, model.vocabulary)}) was "
-        f"found. Looked at {', '.join(others) or 'no other file'} in {roots}. Put the VQ file that came "
-        "with the model there."
-    )
-
-
-def fits(model: ImageModel, file: Path) -> TokenizerValue | None:
-    try:
-        vq = load_tokenizer(file)
-    except CheckpointError:
-        return None  # some other file, such as another model
-    return vq if belongs(vq, model) else None
-
-
-def belongs(vq: TokenizerValue, model: ImageModel) -> bool:
-    found = (vq.tokenizer.kind, vq.tokenizer.vocabulary)
-    return found == (model.tokenizer_kind, model.vocabulary)
-
-
-def described(kind: str, vocabulary: int) -> str:
-    return f"{kind}, {vocabulary} codes"
 
 
 def load_tokenizer(path: Path) -> TokenizerValue:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ..model_loaders.checkpoint import WEIGHT_SUFFIXES
+from .inputs import shown
 
 
 def weight_choices(roots: Iterable[Path]) -> dict[str, Path]:
@@ -22,8 +23,9 @@ def weight_choices(roots: Iterable[Path]) -> dict[str, Path]:
         for folder, subfolders, files in os.walk(root, followlinks=True):
             subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
             here = Path(folder)
-            shown = (name for name in files if not name.startswith("."))
-            weights = sorted(name for name in shown if name.lower().endswith(WEIGHT_SUFFIXES))
+            visible = (name for name in files if not name.startswith("."))
+            named = (name for name in visible if name.lower().endswith(WEIGHT_SUFFIXES))
+            weights = sorted(name for name in named if os.path.isfile(here / name))  # not a dangling link
             if weights and "config.json" in files and here != Path(root):
                 found.setdefault(here.relative_to(root).as_posix(), here)
                 continue
@@ -49,21 +51,15 @@ def text_encoder_in(folders: dict[str, Path]) -> Path | None:
     return None
 
 
-def one_of(field: str, value: str, options: Iterable[str]) -> None:
-    """Refuses what is not on offer: older ComfyUI lets any text through a combo."""
-    if value not in options:
-        raise ValueError(f'{field} "{value}" does not exist; choose one of: {", ".join(options)}.')
-
-
-def pick(field: str, choice: str, choices: dict[str, Path], roots: Iterable[Path]) -> Path:
+def pick(field: str, choice: object, choices: dict[str, Path], roots: Iterable[Path]) -> Path:
     """The path behind a shown name; a ValueError that says what there is where the name is unknown."""
-    if choice in choices:
+    if isinstance(choice, str) and choice in choices:
         return choices[choice]
     listed = ", ".join(choices) if choices else "nothing"
     where = " and ".join(str(root) for root in roots) or "no folder"
     raise ValueError(
-        f'{field} "{choice}" was not found. Looked in {where} and found: {listed}. Put it there, or name '
-        "its folder in extra_model_paths.yaml; then press R to refresh and choose again."
+        f"{field} {shown(choice)} was not found. Looked in {where} and found: {listed}. Put it there, or "
+        "name its folder in extra_model_paths.yaml; then press R to refresh and choose again."
     )
 
 

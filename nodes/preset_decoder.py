@@ -7,7 +7,7 @@ from comfy_api.latest import io
 from . import sockets
 from .decoder_parts import CATEGORY, on_wire
 from .errors import explained
-from .model_files import one_of
+from .inputs import one_of
 from .presets import PRESETS, Preset
 
 

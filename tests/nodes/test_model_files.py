@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from jacobi_ar.nodes.model_files import (
     folder_choices,
-    one_of,
     pick,
     signature,
     text_encoder_in,
@@ -52,6 +51,22 @@ def test_an_unknown_name_says_where_it_was_looked_for_and_what_there_is(tmp_path
     assert "gone.pt" in str(caught.value) and str(tmp_path) in str(caught.value)
 
 
+def test_a_link_to_nowhere_is_not_listed(tmp_path: Path) -> None:
+    file = put(tmp_path / "there.pt")
+    (tmp_path / "folder.pt").mkdir()
+    try:
+        (tmp_path / "dangling.safetensors").symlink_to(tmp_path / "gone.safetensors")
+        (tmp_path / "link.pt").symlink_to(file)
+    except OSError:
+        pytest.skip("this system makes no links")
+    assert list(weight_choices([tmp_path])) == ["link.pt", "there.pt"]
+
+
+def test_an_object_is_no_name(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="model {'a': 1} was not found"):
+        pick("model", {"a": 1}, weight_choices([tmp_path]), [tmp_path])
+
+
 def test_a_path_is_no_name(tmp_path: Path) -> None:
     """What is typed into a combo over the API cannot reach outside the folders."""
     secret = put(tmp_path / "secret.pt")
@@ -77,9 +92,3 @@ def test_the_text_encoder_is_the_first_t5_folder(tmp_path: Path) -> None:
         put(tmp_path / name / "model.safetensors")
     assert text_encoder_in(folder_choices([tmp_path])) == tmp_path / "b-flan-t5-xl"
     assert text_encoder_in({}) is None
-
-
-def test_a_choice_that_does_not_exist_is_refused() -> None:
-    one_of("draw", "fresh", ["fresh", "shared noise"])
-    with pytest.raises(ValueError, match="fresh, shared noise"):
-        one_of("draw", "stale", ["fresh", "shared noise"])

@@ -1,0 +1,63 @@
+"""What comes into a node, checked where ComfyUI does not.
+
+Over its API any value can stand for a wire or a choice, and what arrives by wire at a widget is held against
+no range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Integral, Real
+
+from ..decoding import DRAWS, INITIALISERS, Decoder
+from ..model_loaders.image_transformer import Prompt
+from .presets import Preset
+from .values import ModelValue, TokenGridValue, TokenizerValue
+
+# Name of a wired input -> what travels on the wire, and where it comes from.
+WIRES: dict[str, tuple[tuple[type, ...], str]] = {
+    "model": ((ModelValue,), "the model output of Load AR Image Model"),
+    "tokenizer": ((TokenizerValue,), "the tokenizer output of Load AR Image Model"),
+    "prompt": ((Prompt,), "Encode AR Prompt"),
+    "decoder": ((Decoder, Preset), "a decoder node"),
+    "tokens": ((TokenGridValue,), "Generate Image Tokens"),
+}
+
+
+def check_wires(**values: object) -> None:
+    """Refuses what did not come from the node that makes it; by input name."""
+    for name, value in values.items():
+        kinds, source = WIRES[name]
+        if not isinstance(value, kinds):
+            raise ValueError(f"{name} must be connected to {source}; what came is {shown(value)}.")
+
+
+def one_of(field: str, value: object, options: Iterable[str]) -> None:
+    """Refuses what is not on offer: older ComfyUI lets anything through a combo."""
+    options = list(options)
+    if value not in options:
+        raise ValueError(f"{field} {shown(value)} does not exist; choose one of: {', '.join(options)}.")
+
+
+def known_parts(initialiser: object, draw: object = "fresh") -> None:
+    """Refuses a start or a draw that no decoder has."""
+    one_of("initialiser", initialiser, INITIALISERS)
+    one_of("draw", draw, DRAWS)
+
+
+def whole_number(field: str, value: object, low: int, high: int, meaning: str = "") -> None:
+    """Refuses what is no whole number from `low` to `high`; `meaning` says what a special one means."""
+    if not isinstance(value, Integral) or not low <= value <= high:
+        raise ValueError(f"{field} must be a whole number from {low} to {high}{meaning}, got {shown(value)}.")
+
+
+def number(field: str, value: object, low: float, high: float, meaning: str = "") -> None:
+    """The same for any number; NaN is none."""
+    if not isinstance(value, Real) or not low <= value <= high:
+        raise ValueError(f"{field} must be a number from {low:g} to {high:g}{meaning}, got {shown(value)}.")
+
+
+def shown(value: object, limit: int = 60) -> str:
+    """A value as far as a sentence has room for it."""
+    text = f'"{value}"' if isinstance(value, str) else str(value)
+    return text if len(text) <= limit else f"{text[:limit]} …"

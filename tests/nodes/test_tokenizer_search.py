@@ -1,0 +1,61 @@
+"""Which image tokenizer "auto" takes: one that fits, wherever it lies, past whatever cannot be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from jacobi_ar.model_loaders.errors import CheckpointError
+from jacobi_ar.nodes.tokenizer_search import find_tokenizer
+
+ROOT = Path("models")
+MODEL = SimpleNamespace(name="a model", tokenizer_kind="vq", vocabulary=8)
+PACKAGED = Path("package", "vq.safetensors")
+CONTENT: dict[str, Any] = {
+    "vq.pt": ("vq", 8),
+    "again.pt": ("vq", 8),
+    "larger.pt": ("vq", 16),
+    "other.pt": ("other", 8),
+    "transformer.pt": CheckpointError("no tokenizer"),
+    "dangling.pt": FileNotFoundError(2, "No such file or directory"),
+    "locked.pt": PermissionError(13, "Permission denied"),
+    PACKAGED.name: ("vq", 8),
+}
+
+
+def load(path: Path) -> Any:
+    content = CONTENT[path.name]
+    if isinstance(content, Exception):
+        raise content
+    kind, vocabulary = content
+    return SimpleNamespace(path=path, tokenizer=SimpleNamespace(kind=kind, vocabulary=vocabulary))
+
+
+def found(*names: str, model: Any = MODEL) -> Path | None:
+    """What is found for the model m/model.pt beside these files."""
+    files = {name: ROOT / name for name in ("m/model.pt", *names)}
+    vq = find_tokenizer(model, ROOT / "m" / "model.pt", files, {"built-in": PACKAGED}, load)
+    return vq and vq.path
+
+
+def test_what_cannot_be_read_is_passed_over() -> None:
+    odd = ["dangling.pt", "locked.pt", "transformer.pt", "larger.pt", "other.pt"]
+    assert found(*odd, "vq.pt") == ROOT / "vq.pt"
+    assert found(*(f"m/{name}" for name in odd), "m/vq.pt") == ROOT / "m" / "vq.pt"
+
+
+def test_the_one_beside_the_model_wins() -> None:
+    assert found("vq.pt", "m/again.pt") == ROOT / "m" / "again.pt"
+
+
+def test_several_that_fit_are_named() -> None:
+    with pytest.raises(ValueError, match="vq.pt, again.pt"):
+        found("vq.pt", "again.pt")
+
+
+def test_the_packaged_one_comes_last_and_only_where_it_fits() -> None:
+    assert found("dangling.pt") == PACKAGED
+    assert found("vq.pt") == ROOT / "vq.pt"
+    assert found(model=SimpleNamespace(name="b", tokenizer_kind="llamagen", vocabulary=16384)) is None
