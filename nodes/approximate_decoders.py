@@ -15,6 +15,7 @@ from .decoder_parts import (
     window_input,
 )
 from .errors import explained
+from .inputs import known_parts
 
 
 class JacobiARDecoderGSD(io.ComfyNode):
@@ -78,6 +79,7 @@ class JacobiARDecoderGSD(io.ComfyNode):
         embedding_gap: float,
     ) -> io.NodeOutput:
         with explained(cls.NAME):
+            known_parts(initialiser, draw)
             return on_wire(
                 decoding.gsd(
                     window=window,
@@ -138,6 +140,7 @@ class JacobiARDecoderLANTERN(io.ComfyNode):
         cls, window: int, initialiser: str, draw: str, neighbours: int, bound: float
     ) -> io.NodeOutput:
         with explained(cls.NAME):
+            known_parts(initialiser, draw)
             return on_wire(
                 decoding.lantern(
                     window=window, initialiser=initialiser, draw=draw, neighbours=neighbours, bound=bound

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from . import host, sockets
 from .errors import explained
+from .inputs import check_wires
 from .values import TokenGridValue, TokenizerValue
 
 MEMORY_ADVICE = (
@@ -48,6 +49,7 @@ class JacobiARDecodeTokens(io.ComfyNode):
     @classmethod
     def execute(cls, tokenizer: TokenizerValue, tokens: TokenGridValue) -> io.NodeOutput:
         with explained(cls.NAME, MEMORY_ADVICE):
+            check_wires(tokenizer=tokenizer, tokens=tokens)
             check_kinds(tokenizer.tokenizer.kind, tokens.tokenizer_kind)
             return io.NodeOutput(decode_pictures(tokenizer, tokens.tokens))
 

@@ -10,6 +10,7 @@ from .. import decoding
 from . import sockets
 from .decoder_parts import CATEGORY, on_wire
 from .errors import explained
+from .inputs import check_wires
 from .presets import DecoderValue, added
 
 
@@ -36,8 +37,10 @@ class JacobiARAddSemantics(io.ComfyNode):
             category=CATEGORY,
             description="SJD-SV (arXiv 2609.13245): guesses of rising probability are judged together, as "
             "one piece of the picture, instead of one by one: fewer passes. For SJD, GSD, LANTERN and PJD. "
-            "Promise: approximate, whatever the decoder promised before. SJD with Block Test is the exact "
-            "way to judge guesses together.",
+            "Promise: approximate, whatever the decoder promised before. On models that are sure of their "
+            "tokens, such as the built-in one with a prompt, it visibly damages pictures at the paper's "
+            "proportion 0.8; proportion 1 hardly does, reject_from_start lies between. SJD with Block Test "
+            "is the exact way to judge guesses together.",
             inputs=[
                 decoder_input("From Decoder: SJD, GSD, LANTERN or PJD, or such a one with prediction added."),
                 io.Float.Input(
@@ -47,8 +50,8 @@ class JacobiARAddSemantics(io.ComfyNode):
                     max=1.0,
                     step=0.05,
                     tooltip="How much of a run of guesses is really tested, as a share of its probability "
-                    "(0.01 to 1, default 0.8; the paper calls it alpha). 1 tests all of it; lower takes "
-                    "fewer passes and strays further from the model.",
+                    "(0.01 to 1, default 0.8; the paper calls it alpha). 1 tests all of it and is "
+                    "the gentlest; lower takes fewer passes and strays further from the model.",
                 ),
                 io.Boolean.Input(
                     "one_number",
@@ -61,7 +64,8 @@ class JacobiARAddSemantics(io.ComfyNode):
                     "reject_from_start",
                     default=False,
                     tooltip="When not even the first tested guess of a run stays. Off (default, the paper's "
-                    "reading): the untested ones before it stay. On: the whole run goes, so fewer stay.",
+                    "reading): the untested ones before it stay. On: the whole run goes, so fewer stay: "
+                    "gentler, at more passes.",
                 ),
             ],
             outputs=[added_output()],
@@ -72,6 +76,7 @@ class JacobiARAddSemantics(io.ComfyNode):
         cls, decoder: DecoderValue, proportion: float, one_number: bool, reject_from_start: bool
     ) -> io.NodeOutput:
         with explained(cls.NAME):
+            check_wires(decoder=decoder)
             addition = partial(
                 decoding.with_semantics,
                 proportion=proportion,
@@ -130,6 +135,7 @@ class JacobiARAddPrediction(io.ComfyNode):
     @classmethod
     def execute(cls, decoder: DecoderValue, growth: int, decay: float, cap: float) -> io.NodeOutput:
         with explained(cls.NAME):
+            check_wires(decoder=decoder)
             return on_wire(
                 added(decoder, partial(decoding.with_prediction, growth=growth, decay=decay, cap=cap))
             )

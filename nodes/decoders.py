@@ -17,6 +17,7 @@ from .decoder_parts import (
     window_input,
 )
 from .errors import explained
+from .inputs import known_parts
 
 
 class JacobiARDecoderAutoregressive(io.ComfyNode):
@@ -103,6 +104,7 @@ class JacobiARDecoderSamePicture(io.ComfyNode):
     @classmethod
     def execute(cls, window: int, initialiser: str, fixed_shapes: bool) -> io.NodeOutput:
         with explained(cls.NAME):
+            known_parts(initialiser)
             return on_wire(
                 decoding.same_picture(window=window, fixed_shapes=fixed_shapes, initialiser=initialiser)
             )
@@ -131,6 +133,7 @@ class JacobiARDecoderSJD(io.ComfyNode):
     @classmethod
     def execute(cls, window: int, initialiser: str, draw: str) -> io.NodeOutput:
         with explained(cls.NAME):
+            known_parts(initialiser, draw)
             return on_wire(decoding.sjd(window=window, initialiser=initialiser, draw=draw))
 
 
@@ -154,4 +157,5 @@ class JacobiARDecoderBlock(io.ComfyNode):
     @classmethod
     def execute(cls, window: int, initialiser: str) -> io.NodeOutput:
         with explained(cls.NAME):
+            known_parts(initialiser)
             return on_wire(decoding.block_sjd(window=window, initialiser=initialiser))

@@ -6,6 +6,7 @@ from comfy_api.latest import io
 
 from . import host, sockets
 from .errors import explained
+from .inputs import check_wires
 from .values import ModelValue
 
 
@@ -49,6 +50,7 @@ class JacobiAREncodePrompt(io.ComfyNode):
         with explained(
             cls.NAME, "Unload other models, use a smaller text encoder, or start ComfyUI with --lowvram."
         ):
+            check_wires(model=model)
             if model.loaded.text_resident is not None:
                 host.load_residents([model.loaded.text_resident])
             prompt = model.model.encode_prompt(text)

@@ -10,15 +10,25 @@ from comfy_api.latest import io
 from PIL import Image
 from torch import Tensor
 
-from ..decoding import Decoder, DecodeResult, StepReport, decode, image_seeds
+from ..decoding import Decoder, DecodeResult, StepReport, decode
 from ..model_loaders.image_transformer import Prompt, check_family
 from . import host, sockets
 from .errors import explained
+from .inputs import check_wires
 from .presets import DecoderValue, resolved
 from .previews import PreviewBudget, preview_picture, without_holes
 from .report import facts, progress_line, summary
 from .run_memory import run_bytes
-from .run_settings import RunSettings, for_decoder, resolve
+from .run_settings import (
+    MOST_GUIDANCE,
+    MOST_PICTURES,
+    MOST_SEED,
+    MOST_SIDE,
+    MOST_TOP_K,
+    RunSettings,
+    for_decoder,
+    resolve,
+)
 from .values import ModelValue, TokenGridValue, TokenizerValue
 
 MEMORY_ADVICE = (
@@ -52,20 +62,22 @@ class JacobiARGenerate(io.ComfyNode):
                     "seed",
                     default=0,
                     min=0,
-                    max=2**64 - 1,
+                    max=MOST_SEED,
                     control_after_generate=True,
-                    tooltip="Which picture (0 to 2^64 - 1, default 0). Picture i of a batch has seed + i, "
-                    "and is the one that this seed gives alone. A seed means the same on every device.",
+                    tooltip="Which picture (0 to 2^64 - 1, default 0). Picture i of a batch has seed + i and "
+                    "is the one that this seed gives alone, up to rounding: in bfloat16, SJD and PJD may "
+                    "give another one in a batch; Autoregressive and Same-Picture did not where measured. "
+                    "A seed means the same on every device, up to rounding too.",
                 ),
                 io.Float.Input(
                     "guidance",
                     default=-1.0,
                     min=-1.0,
-                    max=30.0,
+                    max=MOST_GUIDANCE,
                     step=0.1,
                     tooltip="How strongly to follow the prompt. -1 (default): the model's own usual value, "
-                    "shown after the run. 1 is off and twice as fast; 1.5 to 7.5 is common; too much gives "
-                    "harsh pictures.",
+                    "shown after the run. 0 to 30: 1 is off and twice as fast; 1.5 to 7.5 is common; too "
+                    "much gives harsh pictures.",
                 ),
                 io.Float.Input(
                     "temperature",
@@ -80,7 +92,7 @@ class JacobiARGenerate(io.ComfyNode):
                     "top_k",
                     default=-1,
                     min=-1,
-                    max=1_000_000,
+                    max=MOST_TOP_K,
                     tooltip="Choose only among so many likeliest tokens. -1 (default): the model's own "
                     "usual value, shown after the run. 0 is off. Fewer gives cleaner, plainer pictures.",
                 ),
@@ -97,7 +109,7 @@ class JacobiARGenerate(io.ComfyNode):
                     "rows",
                     default=0,
                     min=0,
-                    max=1024,
+                    max=MOST_SIDE,
                     tooltip="Rows of tokens. 0 (default): what the model was made for. Other sizes only "
                     "where the model allows them; otherwise the error names those that it does.",
                 ),
@@ -105,7 +117,7 @@ class JacobiARGenerate(io.ComfyNode):
                     "columns",
                     default=0,
                     min=0,
-                    max=1024,
+                    max=MOST_SIDE,
                     tooltip="Tokens in a row. 0 (default): what the model was made for. Other sizes only "
                     "where the model allows them; otherwise the error names those that it does.",
                 ),
@@ -113,9 +125,10 @@ class JacobiARGenerate(io.ComfyNode):
                     "batch_size",
                     default=1,
                     min=1,
-                    max=64,
+                    max=MOST_PICTURES,
                     tooltip="Pictures made together (1 to 64, default 1). More uses the hardware better "
-                    "and needs more memory; each picture advances at its own pace.",
+                    "and needs more memory; each picture advances at its own pace, and is the one of "
+                    "its own seed, up to rounding (see seed).",
                 ),
             ],
             outputs=[
@@ -146,10 +159,10 @@ class JacobiARGenerate(io.ComfyNode):
         batch_size: int,
     ) -> io.NodeOutput:
         with explained(cls.NAME, MEMORY_ADVICE):
+            check_wires(model=model, prompt=prompt, decoder=decoder)
             check_family([prompt], model.model.family)
             sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
-            seeds = image_seeds(seed, batch_size)
-            settings = resolve(model.model, tuple(seeds), guidance, sampling, (rows, columns))
+            settings = resolve(model.model, seed, batch_size, guidance, sampling, (rows, columns))
             chosen = resolved(decoder, model.model.family)
             return generate(model, prompt, chosen, for_decoder(settings, chosen))
 

@@ -14,6 +14,7 @@ from .decoder_parts import (
     on_wire,
 )
 from .errors import explained
+from .inputs import known_parts
 
 
 def threshold_input(advice: str) -> io.Int.Input:
@@ -70,6 +71,7 @@ class JacobiARDecoderPJD(io.ComfyNode):
         cls, window: int, context_threshold: int, initialiser: str, draw: str, only_draft: bool
     ) -> io.NodeOutput:
         with explained(cls.NAME):
+            known_parts(initialiser, draw)
             return on_wire(
                 decoding.pjd(
                     window=window,

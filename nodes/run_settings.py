@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..decoding import Decoder, SamplingSettings, TokenGrid
+from ..decoding import Decoder, SamplingSettings, TokenGrid, image_seeds
 from ..decoding.verifiers import GreedyMatch
 from ..model_loaders.image_model import ImageModel
+from .inputs import number, whole_number
+
+AUTO = -1  # of guidance and top_k
+MOST_SEED, MOST_PICTURES, MOST_SIDE = 2**64 - 1, 64, 1024
+MOST_GUIDANCE, MOST_TOP_K = 30.0, 1_000_000
 
 
 @dataclass(frozen=True)
@@ -36,23 +41,34 @@ class RunSettings:
 
 def resolve(
     model: ImageModel,
-    seeds: tuple[int, ...],
+    seed: int,
+    batch_size: int,
     guidance: float,
     sampling: dict[str, float],
     shape: tuple[int, int],
 ) -> RunSettings:
-    """The model's own values stand in for auto: guidance and top_k below 0, rows and columns 0.
+    """The model's own values stand in for auto: guidance and top_k -1, rows and columns 0.
 
+    ValueError for what no widget holds; it may have come by wire, which ComfyUI holds against no range.
     sampling: temperature, top_k, top_p. shape: rows, columns; where one is given, the other follows from the
     first grid of the model that has it.
     """
-    usual, auto_top_k = model.defaults, sampling["top_k"] < 0
-    auto = {"guidance": guidance < 0, "top-k": auto_top_k, "grid": not any(shape)}
+    whole_number("seed", seed, 0, MOST_SEED)
+    whole_number("batch_size", batch_size, 1, MOST_PICTURES)
+    for side, tokens in zip(("rows", "columns"), shape, strict=True):
+        whole_number(side, tokens, 0, MOST_SIDE, " (0: what the model was made for)")
+    auto_guidance, auto_top_k = guidance == AUTO, sampling["top_k"] == AUTO
+    if not auto_guidance:
+        number("guidance", guidance, 0, MOST_GUIDANCE, ", or -1 (the model's own)")
+    if not auto_top_k:
+        whole_number("top_k", sampling["top_k"], 0, MOST_TOP_K, ", or -1 (the model's own)")
+    usual = model.defaults
+    auto = {"guidance": auto_guidance, "top-k": auto_top_k, "grid": not any(shape)}
     return RunSettings(
         grid=model.grid(*full_shape(model, shape)),
-        guidance=usual.guidance if guidance < 0 else guidance,
+        guidance=usual.guidance if auto_guidance else guidance,
         sampling=SamplingSettings(**(sampling | ({"top_k": usual.top_k} if auto_top_k else {}))),
-        seeds=seeds,
+        seeds=tuple(image_seeds(seed, batch_size)),
         automatic=frozenset(name for name, is_auto in auto.items() if is_auto),
     )
 

@@ -110,7 +110,7 @@ class ClassModel(ImageModel):
         self.classes = transformer.classes
 
     def encode_prompt(self, text: str) -> Prompt:
-        match = re.fullmatch(r"(?:class\s*[:#]?\s*)?(\d+)", text.strip(), flags=re.IGNORECASE)
+        match = re.fullmatch(r"(?:class\s*[:#]?\s*)?(\d{1,6})", text.strip(), flags=re.IGNORECASE)
         if match is None or int(match[1]) >= self.classes:
             raise PromptError(
                 f"{self.name} draws one of {self.classes} classes and reads no words: the prompt must be "

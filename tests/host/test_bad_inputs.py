@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,59 @@ def test_a_choice_that_does_not_exist(host: Host) -> None:
     except Refused as refused:
         message = str(refused)
     assert "initialiser" in message
+
+
+@pytest.mark.parametrize(
+    ("class_start", "name", "class_type"),
+    [
+        (GENERATE, "decoder", GENERATE),
+        (GENERATE, "model", GENERATE),
+        (GENERATE, "prompt", GENERATE),
+        (ENCODE, "model", ENCODE),
+        ("JacobiARDecodeTokens", "tokens", "JacobiARDecodeTokens"),
+        ("JacobiARDecodeTokens", "tokenizer", "JacobiARDecodeTokens"),
+    ],
+)
+def test_a_string_where_a_wire_belongs(host: Host, class_start: str, name: str, class_type: str) -> None:
+    message = error_of(host, with_value(host.quickstart(), class_start, name, "words"), class_type)
+    assert f"{name} must be connected to" in message
+
+
+@pytest.mark.parametrize(
+    ("class_start", "name"),
+    [(f"{PREFIX}DecoderSame", "initialiser"), (LOAD, "model"), (LOAD, "tokenizer"), (LOAD, "text_encoder")],
+)
+def test_an_object_where_a_choice_belongs(host: Host, class_start: str, name: str) -> None:
+    prompt = with_value(host.quickstart(), class_start, name, {"a": 1})
+    message = error_of(host, prompt, prompt[node_of(prompt, class_start)]["class_type"])
+    assert name in message and "'a'" in message
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("batch_size", 0), ("batch_size", -2), ("seed", -1), ("rows", -3), ("top_k", -3)]
+)
+def test_a_wired_value_out_of_range(host: Host, name: str, value: int) -> None:
+    """ComfyUI holds what comes by wire against no range."""
+    prompt = with_value(host.quickstart(), GENERATE, name, ["wired", 0])
+    prompt["wired"] = {"class_type": "PrimitiveInt", "inputs": {"value": value}}
+    message = error_of(host, prompt, GENERATE)
+    assert f"{name} must be a whole number" in message and str(value) in message
+
+
+@pytest.mark.parametrize("value", [float("nan"), -0.5])
+def test_a_guidance_that_is_none(host: Host, value: float) -> None:
+    assert "guidance" in error_of(host, host.quickstart(guidance=value), GENERATE)
+
+
+def test_a_copy_of_the_builtin_model_beside_a_dangling_link(host: Host, model_folder: Path) -> None:
+    """The automatic tokenizer is then the packaged one."""
+    copy, link = model_folder / "copy.safetensors", model_folder / "dangling.safetensors"
+    copy.write_bytes((ROOT / "model_loaders" / "builtin" / "builtin_ar.safetensors").read_bytes())
+    link.unlink(missing_ok=True)
+    with suppress(OSError):  # where the system makes no links, the copy alone
+        link.symlink_to(model_folder / "gone.safetensors")
+    run = host.run(with_value(host.quickstart(), LOAD, "model", copy.name))
+    assert run.status == "success", run.error
 
 
 def test_words_that_the_model_does_not_know_are_named_on_the_node(host: Host) -> None:

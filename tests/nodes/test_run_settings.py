@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from jacobi_ar.decoding import DecodingError, SamplingSettings, TokenGrid, greedy_jacobi, same_picture
 from jacobi_ar.model_loaders.errors import GridError
@@ -19,9 +21,15 @@ class Model:
 
 
 def settings(
-    guidance: float = -1.0, top_k: int = -1, shape: tuple[int, int] = (0, 0), temperature: float = 1.0
+    guidance: float = -1.0,
+    top_k: int = -1,
+    shape: tuple[int, int] = (0, 0),
+    temperature: float = 1.0,
+    seed: int = 1,
+    batch_size: int = 1,
 ) -> RunSettings:
-    return resolve(Model(), (1,), guidance, {"temperature": temperature, "top_k": top_k, "top_p": 1.0}, shape)
+    sampling = {"temperature": temperature, "top_k": top_k, "top_p": 1.0}
+    return resolve(Model(), seed, batch_size, guidance, sampling, shape)
 
 
 def test_auto_is_the_models_own_and_is_said() -> None:
@@ -54,6 +62,36 @@ def test_a_grid_that_the_model_does_not_make_names_those_it_does(shape: tuple[in
 def test_sampling_values_out_of_range_are_refused() -> None:
     with pytest.raises(DecodingError, match="temperature"):
         settings(temperature=-1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("batch_size", 0, "batch_size must be a whole number from 1 to 64, got 0"),
+        ("batch_size", -2, "batch_size .* got -2"),
+        ("batch_size", 65, "batch_size .* got 65"),
+        ("seed", -1, "seed must be .* got -1"),
+        ("seed", 2**64, "seed must be .* got 18446744073709551616"),
+        ("seed", 1.5, "seed must be a whole number .* got 1.5"),
+        ("shape", (-3, 0), "rows must be .* got -3"),
+        ("shape", (0, 1025), "columns must be .* got 1025"),
+        ("guidance", math.nan, "guidance must be a number from 0 to 30, or -1 .* got nan"),
+        ("guidance", math.inf, "guidance .* got inf"),
+        ("guidance", -math.inf, "guidance .* got -inf"),
+        ("guidance", "strong", 'guidance .* got "strong"'),
+        ("guidance", -0.5, "guidance .* got -0.5"),
+        ("top_k", -3, "top_k must be .* or -1 .* got -3"),
+    ],
+)
+def test_what_no_widget_holds_is_refused(name: str, value: object, said: str) -> None:
+    """What comes by wire is held against no range by ComfyUI, and NaN passes every comparison."""
+    with pytest.raises(ValueError, match=said):
+        settings(**{name: value})
+
+
+def test_the_ends_of_the_ranges_are_inside() -> None:
+    most = settings(guidance=30.0, top_k=1_000_000, seed=2**64 - 1, batch_size=64)
+    assert most.seeds[:2] == (2**64 - 1, 0) and len(most.seeds) == 64 and not most.automatic - {"grid"}
 
 
 def test_the_greedy_decoder_is_temperature_zero_and_says_so() -> None:
