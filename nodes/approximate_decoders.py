@@ -118,8 +118,7 @@ class JacobiARDecoderLANTERN(io.ComfyNode):
                     max=100_000,
                     tooltip="How many look-alikes of a guess may lend to it, nearest codebook rows first (1 "
                     "to 100000, default 1000, as in the paper with 16384 codes; at most all others of the "
-                    "codebook). Fewer stays closer to the model: for the 1024 codes of the built-in one, try "
-                    "60 or less.",
+                    "codebook). Fewer stays closer to the model.",
                 ),
                 io.Float.Input(
                     "bound",
@@ -128,7 +127,8 @@ class JacobiARDecoderLANTERN(io.ComfyNode):
                     max=100.0,
                     step=0.05,
                     tooltip="How much probability they may lend together (0.01 to 100, default 0.1). Up to "
-                    "1: an amount. Above 1, as in LANTERN++: up to (bound - 1) times the guess's own. "
+                    "1: an amount; close to 1 with many neighbours nearly every guess passes, which gives "
+                    "noise. Above 1, as in LANTERN++: up to (bound - 1) times the guess's own. "
                     "Larger takes fewer passes and strays further from the model.",
                 ),
             ],
