@@ -4,8 +4,7 @@ All of them come from Philox counter generators (Salmon et al. 2011) on the CPU,
 image's seed. No global generator is read or changed. An image has two streams:
 
 * shared noise: one vector [V] a grid cell, keyed by (seed, cell) and by nothing else, so that any decoder
-  that meets
-  the cell, at any time, meets the same noise;
+  that meets the cell, at any time, meets the same noise;
 * uniforms: one sequence that a decoder consumes step by step.
 """
 
@@ -15,6 +14,8 @@ import numpy as np
 import torch
 from numpy.random import Generator, Philox
 from torch import Tensor
+
+from .device import upload
 
 SHARED_NOISE, UNIFORMS = 0, 1  # second half of the 128-bit key
 SEED_RANGE = 2**64
@@ -52,16 +53,6 @@ class UniformStream:
     def take(self, count: int) -> np.ndarray:
         """The next `count` numbers: float32, multiples of 2^-24."""
         return self._generator.random(count, np.float32)
-
-
-def upload(array: np.ndarray, device: torch.device) -> Tensor:
-    """An array on the device, without waiting for what the device is computing.
-
-    CUDA stages pageable memory before the call returns, so the array may go; other devices do not promise
-    that.
-    """
-    tensor = torch.from_numpy(np.ascontiguousarray(array))
-    return tensor.to(device, non_blocking=device.type == "cuda")
 
 
 class SharedNoise:

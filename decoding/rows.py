@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .device import upload
 from .errors import DecodingError
 from .grid import TokenGrid
 from .lanes import ACCEPTED, FRONTIER, NOTHING, Lanes, Stream
@@ -156,24 +157,18 @@ class RowParallel:
 
     def visible(self, plan: StepPlan, lanes: Lanes, slots: Tensor) -> Tensor:
         device, per_image = slots.device, lanes.per_image
-
-        def up(array: np.ndarray) -> Tensor:
-            return torch.from_numpy(np.ascontiguousarray(array)).to(device)
-
         slot = torch.arange(plan.extent, device=device)
-        begin, length = up(lanes.begin)[:, None], up(lanes.length)[:, None]
+        begin, length = upload(lanes.begin, device)[:, None], upload(lanes.length, device)[:, None]
         fixed = (slot >= begin) & (slot < length)  # [L, K] of each lane
         fixed = fixed.view(-1, per_image, plan.extent).any(1)
         fixed |= slot < begin[::per_image]  # rows that are closed
         fixed = fixed.repeat_interleave(per_image, 0)[:, None]  # [L, 1, K]
-        here = up(plan.positions)[..., None]  # [L, F, 1]
+        here = upload(plan.positions, device)[..., None]  # [L, F, 1]
         seen = (slot <= here) & (fixed | (slot >= length[..., None]))
         itself = slot == slots[..., None]
-        starting = up(plan.starters)[..., None]  # [L, F, 1]
-        starter = (starting & itself).any(
-            1, keepdim=True
-        )  # [L, 1, K]: in scratch, seen by its own lane alone
-        real = up(plan.slots == plan.positions)[..., None]
+        starting = upload(plan.starters, device)[..., None]  # [L, F, 1]
+        starter = (starting & itself).any(1, keepdim=True)  # [L, 1, K]: seen by its own lane alone
+        real = upload(plan.slots == plan.positions, device)[..., None]
         return (seen & (real | starting)) | (starter & real) | itself
 
     def advance(self, lanes: Lanes, stream: Stream) -> tuple[Lanes, np.ndarray]:

@@ -11,11 +11,12 @@ from torch import Tensor
 
 from .codebook import Codebook
 from .decoders import Decoder
+from .device import upload
 from .drafts import Drafts
 from .errors import NonFiniteLogits
 from .initialisers import Frontier
 from .lanes import FRONTIER, NOTHING, Lanes, Stream
-from .randomness import SharedNoise, UniformStream, upload
+from .randomness import SharedNoise, UniformStream
 from .sampling import SamplingSettings, warp
 from .schedules import StepPlan, prefill_plan
 from .step import Step, Uniforms

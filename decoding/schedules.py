@@ -91,9 +91,8 @@ class RasterWindow:
     window: W, drafts a step. Papers' L counts the committed token too: their 16 is our 15.
     pads_only: feed padding instead of drafts (step-by-step decoding in a decoder's shapes).
     fixed_shapes: every forward of a run has the same shape, a multiple of 32 inputs an image; images that are
-        done
-        stay in the batch. Then a token's logits are the same bits wherever in the window it is fed (where
-        measured).
+        done stay in the batch. Then a token's logits are the same bits wherever in the window it is fed
+        (where measured).
     """
 
     window: int
