@@ -61,7 +61,7 @@ class _Reader(Protocol):
     tensors: dict[str, TensorInfo]
     metadata: dict[str, str]
 
-    def read(self, name: str) -> Tensor: ...
+    def read(self, name: str, rows: tuple[int, int] | None) -> Tensor: ...
 
 
 class Checkpoint:
@@ -89,12 +89,12 @@ class Checkpoint:
     def __contains__(self, name: str) -> bool:
         return name in self.tensors
 
-    def read(self, name: str) -> Tensor:
-        """One tensor as stored, on the CPU."""
+    def read(self, name: str, rows: tuple[int, int] | None = None) -> Tensor:
+        """One tensor as stored, on the CPU; with `rows` (first, one past the last) only these of it."""
         if name not in self._source:
             raise CheckpointError(f"{self.description}: tensor {name} is missing")
         reader, stored = self._source[name]
-        return reader.read(stored)
+        return reader.read(stored, rows)
 
     def shape(self, name: str, rank: int) -> tuple[int, ...]:
         """Shape of a tensor that must be there with `rank` dimensions: sizes are inferred from it."""
@@ -194,9 +194,9 @@ class _SafetensorsFile:
             raise CheckpointError(f"{self._path.name}: {name} is stored as {dtype}, which is not supported")
         return TensorInfo(tuple(part.get_shape()), DTYPES[dtype])
 
-    def read(self, name: str) -> Tensor:
+    def read(self, name: str, rows: tuple[int, int] | None) -> Tensor:
         try:
-            return self._file.get_tensor(name)
+            return self._file.get_tensor(name) if rows is None else self._file.get_slice(name)[slice(*rows)]
         except (SafetensorError, OSError) as error:
             raise CheckpointError(f"{self._path.name}: {name} cannot be read ({error})") from error
 
@@ -207,8 +207,8 @@ class _TorchFile:
         self.metadata: dict[str, str] = {}
         self.tensors = {name: TensorInfo(tuple(t.shape), t.dtype) for name, t in self._tensors.items()}
 
-    def read(self, name: str) -> Tensor:
-        return self._tensors[name]
+    def read(self, name: str, rows: tuple[int, int] | None) -> Tensor:
+        return self._tensors[name] if rows is None else self._tensors[name][slice(*rows)]
 
 
 def _open_file(path: Path) -> _Reader:

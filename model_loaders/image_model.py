@@ -37,14 +37,14 @@ class ImageModel(ABC):
         dtype: torch.dtype,
         grids: Sequence[TokenGrid],
         defaults: SamplingDefaults,
-        prefix: int,
+        prefix: int = 0,
     ) -> None:
         self.name = name
         self.transformer = transformer
         self.dtype = dtype  # of activations and cache
         self.grids = list(grids)
         self.defaults = defaults
-        self.prefix = prefix  # columns that a prompt takes in the cache, at most
+        self.prefix = prefix  # columns that every prompt takes in the cache
         self.vocabulary = transformer.vocabulary
 
     @abstractmethod
@@ -66,11 +66,15 @@ class ImageModel(ABC):
         device = device or next(self.transformer.parameters()).device
         return TransformerTarget(self.transformer, grid, guidance, self.dtype, torch.device(device))
 
-    def cache_bytes(self, prompts: int, guidance: float, slots: int) -> int:
-        """Size of the cache of a run of so many images."""
+    def prompt_columns(self, prompts: Sequence[Prompt], grid: TokenGrid, guidance: float) -> int:
+        """Columns that these prompts take in the cache of a run."""
+        return self.prefix
+
+    def cache_bytes(self, prompts: Sequence[Prompt], grid: TokenGrid, guidance: float, slots: int) -> int:
+        """Size of the cache of a run of these prompts."""
         config = self.transformer.transformer.config
-        rows = prompts * (1 if guidance == 1 else 2)
-        columns = whole_steps(whole_steps(self.prefix) + slots)
+        rows = len(prompts) * (1 if guidance == 1 else 2)
+        columns = whole_steps(whole_steps(self.prompt_columns(prompts, grid, guidance)) + slots)
         return 2 * config.layers * rows * config.kv_heads * columns * config.head_dim * self.dtype.itemsize
 
     @property

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from ..decoding.grid import TokenGrid
 from .errors import PromptError
 from .linear import linear
+from .rotary import Turns
 from .transformer import Transformer, TransformerConfig
 
 
@@ -41,11 +42,19 @@ class ImageTransformer(nn.Module, ABC):
     `device` is the host's to set (its model manager keeps the place of the weights there).
     """
 
-    def __init__(self, config: TransformerConfig, vocabulary: int, operations: Any, **factory: Any) -> None:
+    def __init__(
+        self,
+        config: TransformerConfig,
+        vocabulary: int,
+        operations: Any,
+        *,
+        inputs: int | None = None,  # rows of the input table, where that holds more than image tokens
+        **factory: Any,
+    ) -> None:
         super().__init__()
         self.device = factory.get("device")
         self.vocabulary = vocabulary
-        self.tok_embeddings = operations.Embedding(vocabulary, config.dim, **factory)
+        self.tok_embeddings = operations.Embedding(inputs or vocabulary, config.dim, **factory)
         self.transformer = Transformer(config, operations, **factory)
         self.output = operations.Linear(config.dim, vocabulary, bias=False, **factory)
 
@@ -59,13 +68,19 @@ class ImageTransformer(nn.Module, ABC):
 
     @abstractmethod
     def prompt_rows(
-        self, prompts: Sequence[Prompt], guided: bool, dtype: torch.dtype, device: torch.device
+        self,
+        prompts: Sequence[Prompt],
+        grid: TokenGrid,
+        guided: bool,
+        dtype: torch.dtype,
+        device: torch.device,
     ) -> PromptRows:
         """Embed the prompts; `guided` appends the unconditional rows."""
 
     @abstractmethod
-    def rotations(self, grid: TokenGrid, prefix: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """Turns of the prompt [prefix, D / 2] and of the stream positions [grid.length, D / 2], complex."""
+    def turns(self, grid: TokenGrid, visible: Tensor, dtype: torch.dtype) -> Turns:
+        """Rotary positions of prompts, whose padding `visible` [R, T] tells, and of the stream; `dtype` is
+        the float type of the angles."""
 
 
 def check_family(prompts: Sequence[Prompt], family: str) -> None:

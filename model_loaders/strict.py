@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +11,40 @@ from torch import Tensor, nn
 from .checkpoint import Checkpoint
 from .errors import CheckpointError
 
-Source = str | Sequence[str]  # a tensor of the file, or several to be stacked along the first dimension
+
+@dataclass(frozen=True)
+class Part:
+    """A tensor of the file on its way into a parameter.
+
+    `rows` are the only rows (first, one past the last) that are read. `change` gives what was read another
+    order or shape by views, indexing and repeating; it is tried on the meta device first, to learn the shape.
+    """
+
+    name: str
+    rows: tuple[int, int] | None = None
+    change: Callable[[Tensor], Tensor] | None = None
+
+    def shape(self, checkpoint: Checkpoint) -> tuple[int, ...] | None:
+        """Shape of what `read` gives, None where the tensor of the file does not suit."""
+        stored = checkpoint.tensors[self.name].shape
+        if self.rows is not None:
+            first, stop = self.rows
+            if not stored or not 0 <= first < stop <= stored[0]:
+                return None
+            stored = (stop - first, *stored[1:])
+        if self.change is None:
+            return stored
+        try:
+            return tuple(self.change(torch.empty(stored, device="meta")).shape)
+        except (RuntimeError, ValueError, IndexError):
+            return None
+
+    def read(self, checkpoint: Checkpoint) -> Tensor:
+        tensor = checkpoint.read(self.name, self.rows)
+        return tensor if self.change is None else self.change(tensor)
+
+
+Source = str | Part | Sequence[str | Part]  # a tensor of the file, or several stacked by the first dimension
 
 
 def assign(
@@ -32,34 +66,55 @@ def assign(
     """
     wanted = module.state_dict()
     names = {name: name for name in wanted} if names is None else names
-    sources = {name: (parts,) if isinstance(parts, str) else tuple(parts) for name, parts in names.items()}
+    sources = {name: _parts(source) for name, source in names.items()}
     _compare(wanted, sources, checkpoint, ignore)
     order = {name: place for place, name in enumerate(checkpoint.tensors)}
-    for name in sorted(sources, key=lambda name: order[sources[name][0]]):
-        parts = [checkpoint.read(part) for part in sources[name]]
-        whole = parts[0] if len(parts) == 1 else torch.cat(parts)
-        cast = (torch.float32 if keep_float32(name) else dtype) if whole.is_floating_point() else whole.dtype
+    places = [(order[part.name], name, i) for name, parts in sources.items() for i, part in enumerate(parts)]
+    waiting = {name: set(range(len(parts))) for name, parts in sources.items()}
+    filled: dict[str, Tensor] = {}
+    for _, name, i in sorted(places):
+        parts, shape = sources[name], wanted[name].shape
+        read = parts[i].read(checkpoint)
+        if name not in filled:
+            cast = (
+                (torch.float32 if keep_float32(name) else dtype) if read.is_floating_point() else read.dtype
+            )
+            filled[name] = torch.empty(shape, dtype=cast, device=device)
         # A copy even where nothing changes: the file may be overwritten or removed while the model lives.
-        _replace(module, name, whole.to(device=device, dtype=cast, copy=True).contiguous())
+        if len(parts) == 1:
+            filled[name].copy_(read)
+        else:
+            first = sum(part.shape(checkpoint)[0] for part in parts[:i])
+            filled[name][first : first + len(read)].copy_(read)
+        waiting[name].remove(i)
+        if not waiting[name]:
+            _replace(module, name, filled.pop(name))
+
+
+def _parts(source: Source) -> tuple[Part, ...]:
+    listed = (source,) if isinstance(source, str | Part) else source
+    return tuple(Part(part) if isinstance(part, str) else part for part in listed)
 
 
 def _compare(
     wanted: Mapping[str, Tensor],
-    sources: Mapping[str, tuple[str, ...]],
+    sources: Mapping[str, tuple[Part, ...]],
     checkpoint: Checkpoint,
     ignore: Callable[[str], bool],
 ) -> None:
     """One error that names the file and the first few names, or nothing."""
-    used = {part for parts in sources.values() for part in parts}
+    used = {part.name for parts in sources.values() for part in parts}
     missing = [part for part in sorted(used) if part not in checkpoint]
     missing += [name for name in wanted if name not in sources]
     unexpected = [name for name in checkpoint.tensors if name not in used and not ignore(name)]
     wrong = []
     for name, parts in sources.items():
-        shapes = [checkpoint.tensors[part].shape for part in parts if part in checkpoint]
+        if not all(part.name in checkpoint for part in parts):
+            continue
         expected = tuple(wanted[name].shape)
-        if len(shapes) == len(parts) and _stacked_shape(shapes) != expected:
-            wrong.append(f"{' + '.join(parts)} is {' + '.join(map(str, shapes))}, expected {expected}")
+        if _stacked_shape([part.shape(checkpoint) for part in parts]) != expected:
+            stored = " + ".join(str(checkpoint.tensors[part.name].shape) for part in parts)
+            wrong.append(f"{' + '.join(part.name for part in parts)} is {stored}, expected {expected}")
     problems = [
         f"{len(found)} {what}: {', '.join(found[:3])}{', …' if len(found) > 3 else ''}"
         for found, what in (
@@ -74,7 +129,7 @@ def _compare(
         raise CheckpointError(f"{checkpoint.description} does not fit the model that it looks like: {fault}")
 
 
-def _stacked_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
+def _stacked_shape(shapes: Sequence[tuple[int, ...] | None]) -> tuple[int, ...] | None:
     """Shape of the parts stacked along the first dimension, None where they do not fit together."""
     if len(shapes) == 1:
         return shapes[0]

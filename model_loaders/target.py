@@ -52,7 +52,7 @@ class TransformerTarget:
     @torch.no_grad()
     def prefill(self, prompts: Sequence[Prompt], slots: int) -> Tensor:
         network, dtype, device = self._network, self._dtype, self.device
-        rows = network.prompt_rows(prompts, self._blocks == 2, dtype, device)
+        rows = network.prompt_rows(prompts, self.grid, self._blocks == 2, dtype, device)
         length = rows.embeddings.shape[1]
         missing = whole_steps(length) - length
         embeddings = F.pad(rows.embeddings, (0, 0, missing, 0))  # [R, T, dim]
@@ -63,8 +63,9 @@ class TransformerTarget:
         self._cache = KVCache(c.layers, count, c.kv_heads, total, c.head_dim, dtype, device)
         self._prefix = prefix
         self._constant = rows.constant
-        turns = network.rotations(self.grid, prefix, rotation_dtype(dtype))
-        before, self._rotation = (turn.to(device) for turn in turns)
+        turns = network.turns(self.grid, visible, rotation_dtype(dtype))
+        self._turns = turns.table.to(device)
+        self._first = turns.first
 
         # A padding query sees itself alone: nobody sees it, but a row of a mask must not be empty.
         causal = torch.ones(prefix, prefix, dtype=torch.bool, device=device).tril()
@@ -72,7 +73,7 @@ class TransformerTarget:
         bias = _bias((causal & visible[:, None]) | itself, dtype)  # [R, 1, T, T]
         self._prompt_bias = _bias(visible[:, None], dtype)  # [R, 1, 1, T]
         columns = torch.arange(prefix).expand(count, -1)
-        return self._run(embeddings, before[None], columns, bias, last=STEP)[:, -1]
+        return self._run(embeddings, turns.prompt.to(device), columns, bias, last=STEP)[:, -1]
 
     @torch.no_grad()
     def forward(self, inputs: Tensor, positions: Tensor, slots: Tensor, visible: Tensor) -> Tensor:
@@ -80,9 +81,13 @@ class TransformerTarget:
         x = self._network.embed(self._both(inputs.to(self.device))).to(self._dtype)
         if self._constant is not None:
             x = x + self._constant
-        turns = self._rotation[positions.to(self.device)]  # [B, N, D / 2]
-        # One image's turns serve both of its rows by broadcasting.
-        turns = turns if len(turns) == 1 else self._both(turns)
+        positions = positions.to(self.device)
+        if self._first is None:
+            turns = self._turns[positions]  # [B, N, D / 2]
+            # One image's turns serve both of its rows by broadcasting.
+            turns = turns if len(turns) == 1 else self._both(turns)
+        else:
+            turns = self._turns[self._first[:, None] + self._both(positions)]  # [R, N, D / 2]
         # Attention looks at the prompt, then at the visible slots, then at hidden columns up to a whole step.
         beyond = whole_steps(self._prefix + visible.shape[-1]) - self._prefix - visible.shape[-1]
         bias = self._both(_bias(F.pad(visible.to(self.device), (self._prefix, beyond)), self._dtype))
@@ -99,6 +104,8 @@ class TransformerTarget:
         self._prompt_bias = self._prompt_bias[rows]
         if self._constant is not None:
             self._constant = self._constant[rows]
+        if self._first is not None:
+            self._first = self._first[rows]
 
     def _both(self, x: Tensor) -> Tensor:
         """[B, …] of the images -> [R, …] of the rows."""

@@ -23,7 +23,7 @@ def run_bytes(model: ImageModel, prompts: Sequence[Prompt], decoder: Decoder, se
     """The cache, the laws of one step, and what the decoder keeps for itself."""
     nothing_kept = np.full((1, settings.grid.cells), -1)
     slots = decoder.schedule.cache_slots(Stream(settings.grid, nothing_kept))
-    cache = model.cache_bytes(len(prompts), settings.guidance, slots)
+    cache = model.cache_bytes(prompts, settings.grid, settings.guidance, slots)
     laws = len(prompts) * law_rows(decoder, settings.grid) * model.vocabulary * 4
     return cache + law_copies(decoder) * laws + neighbour_bytes(decoder, model.vocabulary)
 

@@ -220,8 +220,9 @@ def test_lower_precision_stays_near(dtype: torch.dtype) -> None:
 def test_cache_bytes_are_those_of_the_cache(guidance: float) -> None:
     model = class_model()
     target = model.target(GRID, guidance)
-    target.prefill(classes(model, 0, 1), 21)
-    assert model.cache_bytes(2, guidance, 21) == target._cache.columns.nbytes
+    prompts = classes(model, 0, 1)
+    target.prefill(prompts, 21)
+    assert model.cache_bytes(prompts, GRID, guidance, 21) == target._cache.columns.nbytes
 
 
 def test_an_offered_grid_or_a_sentence() -> None:

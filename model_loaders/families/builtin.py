@@ -21,7 +21,7 @@ from ..checkpoint import Checkpoint
 from ..errors import CheckpointError
 from ..image_model import ImageModel, SamplingDefaults
 from ..image_transformer import ImageTransformer, Prompt, PromptRows, check_family
-from ..rotary import grid_rotation
+from ..rotary import Turns, grid_rotation
 from ..strict import assign
 from ..transformer import TransformerConfig
 from .blocks import read_config, transformer_names
@@ -52,7 +52,12 @@ class BuiltinTransformer(ImageTransformer):
         self.text_global = operations.Linear(config.dim, config.dim, bias=False, **factory)
 
     def prompt_rows(
-        self, prompts: Sequence[Prompt], guided: bool, dtype: torch.dtype, device: torch.device
+        self,
+        prompts: Sequence[Prompt],
+        grid: TokenGrid,
+        guided: bool,
+        dtype: torch.dtype,
+        device: torch.device,
     ) -> PromptRows:
         check_family(prompts, FAMILY)
         ids = torch.stack([prompt.tensors["ids"] for prompt in prompts])  # [B, T]
@@ -68,9 +73,10 @@ class BuiltinTransformer(ImageTransformer):
         constant = self.text_global(summed.expand_as(x))
         return PromptRows(x + constant, torch.ones_like(ids, dtype=torch.bool), constant[:, :1])
 
-    def rotations(self, grid: TokenGrid, prefix: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    def turns(self, grid: TokenGrid, visible: Tensor, dtype: torch.dtype) -> Turns:
         cells = grid_rotation(grid, self.transformer.config.head_dim, self.rope_base, dtype)
-        return torch.ones(prefix, cells.shape[1], dtype=cells.dtype), cells
+        prompt = torch.ones(1, visible.shape[1], cells.shape[1], dtype=cells.dtype)
+        return Turns(prompt, cells)
 
 
 class BuiltinModel(ImageModel):

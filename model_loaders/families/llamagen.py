@@ -21,7 +21,7 @@ from ..checkpoint import Checkpoint
 from ..errors import CheckpointError, PromptError
 from ..image_model import ImageModel, SamplingDefaults
 from ..image_transformer import ImageTransformer, Prompt, PromptRows, check_family
-from ..rotary import grid_rotation
+from ..rotary import Turns, grid_rotation
 from ..strict import assign
 from ..t5 import LENGTH, TextEncoder, load_text_encoder
 from ..transformer import TransformerConfig
@@ -38,9 +38,10 @@ UNCONDITIONAL = "cls_embedding.uncond_embedding"
 class LlamaGenTransformer(ImageTransformer):
     """What both kinds share: positions."""
 
-    def rotations(self, grid: TokenGrid, prefix: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    def turns(self, grid: TokenGrid, visible: Tensor, dtype: torch.dtype) -> Turns:
         cells = grid_rotation(grid, self.transformer.config.head_dim, ROPE_BASE, dtype)
-        return torch.zeros(prefix, cells.shape[1], dtype=cells.dtype), cells
+        prompt = torch.zeros(1, visible.shape[1], cells.shape[1], dtype=cells.dtype)
+        return Turns(prompt, cells)
 
 
 class ClassTransformer(LlamaGenTransformer):
@@ -52,7 +53,12 @@ class ClassTransformer(LlamaGenTransformer):
         self.class_embedding = operations.Embedding(classes + 1, config.dim, **factory)
 
     def prompt_rows(
-        self, prompts: Sequence[Prompt], guided: bool, dtype: torch.dtype, device: torch.device
+        self,
+        prompts: Sequence[Prompt],
+        grid: TokenGrid,
+        guided: bool,
+        dtype: torch.dtype,
+        device: torch.device,
     ) -> PromptRows:
         check_family(prompts, CLASSES)
         labels = torch.stack([prompt.tensors["label"] for prompt in prompts])[:, None]  # [B, 1]
@@ -81,7 +87,12 @@ class CaptionTransformer(LlamaGenTransformer):
         self.act = nn.GELU(approximate="tanh")
 
     def prompt_rows(
-        self, prompts: Sequence[Prompt], guided: bool, dtype: torch.dtype, device: torch.device
+        self,
+        prompts: Sequence[Prompt],
+        grid: TokenGrid,
+        guided: bool,
+        dtype: torch.dtype,
+        device: torch.device,
     ) -> PromptRows:
         check_family(prompts, TEXT)
         captions = [prompt.tensors["features"] for prompt in prompts]  # each [n, features]

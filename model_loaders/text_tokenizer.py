@@ -1,0 +1,68 @@
+"""The text tokenizer of a language model: a tokenizer.json read by the `tokenizers` package."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .errors import CheckpointError, DependencyError
+
+
+class TextTokenizer:
+    """Text to ids, without any token that the text does not hold: each family adds its own by name."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._tokenizer = read_tokenizer(path)
+
+    def encode(self, text: str) -> list[int]:
+        return self._tokenizer.encode(text, add_special_tokens=False).ids
+
+    def __contains__(self, token: str) -> bool:
+        return self._tokenizer.token_to_id(token) is not None
+
+    def id_of(self, token: str) -> int:
+        """Id of a token by its name, as a family's special tokens are looked up."""
+        number = self._tokenizer.token_to_id(token)
+        if number is None:
+            raise CheckpointError(f"{self.path} does not belong to this model: it has no token {token}")
+        return number
+
+
+def read_tokenizer(path: Path) -> Any:
+    """A `tokenizers.Tokenizer` that neither pads nor cuts."""
+    try:
+        from tokenizers import Tokenizer
+    except (ImportError, OSError) as error:
+        raise DependencyError(
+            f"text prompts need the Python package tokenizers, which does not import ({error}). Install it "
+            f'for the Python that runs here: "{sys.executable}" -m pip install --upgrade tokenizers'
+        ) from error
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises nothing narrower
+        raise CheckpointError(f"{path} is damaged or no tokenizer file ({error})") from error
+    # The file may ask for its own.
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
+
+
+def find_tokenizer_file(weights: Path, names: Sequence[str], source: str) -> Path:
+    """The tokenizer file that belongs to `weights` (a file or folder).
+
+    Looked for beside the weights and in a folder `tokenizer` there, then the same one and two levels up, as
+    far as the official repositories put it. `source` says in an error where to get it.
+    """
+    folder = weights if weights.is_dir() else weights.parent
+    for place in (folder, *folder.parents[:2]):
+        for inner in (place, place / "tokenizer"):
+            for name in names:
+                if (inner / name).is_file():
+                    return inner / name
+    raise CheckpointError(
+        f"the text tokenizer of {weights.name} is missing: put {names[0]} into the folder {folder}. It is at "
+        f"{source}"
+    )
