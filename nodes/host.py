@@ -24,6 +24,8 @@ from torch import Tensor, nn
 
 MODEL_FOLDER = "ar_image"
 WIDGET_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+# Where other packages for these models keep them.
+KNOWN_FOLDERS = ("Janus-Pro", "Janus", "deepseek-ai", "lumina_mgpt", "emu3", "Emu3", "emu35", "Emu3.5")
 FLOATS = [torch.bfloat16, torch.float16, torch.float32]  # in the order of preference
 
 
@@ -37,6 +39,23 @@ def register_model_folder() -> None:
 
 def model_roots() -> list[Path]:
     return [Path(path) for path in folder_paths.get_folder_paths(MODEL_FOLDER)]
+
+
+def known_model_roots() -> dict[str, list[Path]]:
+    """Folders in which people already have such models, by the name that is shown before what lies there:
+    those of other packages below models/, and what extra_model_paths.yaml puts under the same names."""
+    roots: dict[str, list[Path]] = {}
+    for name in KNOWN_FOLDERS:
+        places = [str(Path(folder_paths.models_dir, name))]
+        if name in folder_paths.folder_names_and_paths:
+            places += folder_paths.get_folder_paths(name)
+        roots[name] = [Path(place) for place in dict.fromkeys(places)]
+    return roots
+
+
+def picture_tokenizer_roots() -> dict[str, list[Path]]:
+    """Folders that hold image tokenizers among much else."""
+    return {"vae": [Path(path) for path in folder_paths.get_folder_paths("vae")]}
 
 
 def text_encoder_roots() -> list[Path]:

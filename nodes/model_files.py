@@ -4,34 +4,57 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
 
 from ..model_loaders.checkpoint import WEIGHT_SUFFIXES
 from .inputs import shown
 
 
-def weight_choices(roots: Iterable[Path]) -> dict[str, Path]:
-    """Shown name -> path of every weight file under these roots, and of every folder in the Hugging Face
-    layout.
+def weight_choices(
+    roots: Iterable[Path], known: Mapping[str, Collection[Path]] | None = None
+) -> dict[str, Path]:
+    """Shown name -> path of every weight file under these roots, and of every folder that is one model.
 
-    Such a folder (config.json beside its weights) is one choice, so that nobody picks a single shard of it.
-    Of two equal names the first root wins, as everywhere in ComfyUI.
+    Such a folder (in the Hugging Face layout or in Meta's) is one choice, so that nobody picks a single shard
+    of it. `known` are folders of other packages under the names that lead what is in them. Of two equal names
+    the first root wins, as everywhere in ComfyUI.
     """
     found: dict[str, Path] = {}
-    for root in roots:
-        for folder, subfolders, files in os.walk(root, followlinks=True):
-            subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
-            here = Path(folder)
-            visible = (name for name in files if not name.startswith("."))
-            named = (name for name in visible if name.lower().endswith(WEIGHT_SUFFIXES))
-            weights = sorted(name for name in named if os.path.isfile(here / name))  # not a dangling link
-            if weights and "config.json" in files and here != Path(root):
-                found.setdefault(here.relative_to(root).as_posix(), here)
-                continue
-            for name in weights:
-                found.setdefault((here / name).relative_to(root).as_posix(), here / name)
+    named = [("", root) for root in roots]
+    named += [(name, folder) for name, folders in (known or {}).items() for folder in folders]
+    for prefix, root in named:
+        for path in _models_in(root, itself=bool(prefix)):
+            name = PurePosixPath(prefix, path.relative_to(root).as_posix())
+            found.setdefault(name.as_posix(), path)
     return dict(sorted(found.items(), key=lambda item: item[0].lower()))
+
+
+def _models_in(root: Path, itself: bool) -> Iterator[Path]:
+    """Weight files and model folders below `root`; `itself` says whether the root may be one model."""
+    visited: set[str] = set()
+    for folder, subfolders, files in os.walk(root, followlinks=True):
+        real = os.path.realpath(folder)
+        if real in visited:  # a link that leads back up
+            subfolders.clear()
+            continue
+        visited.add(real)
+        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
+        here = Path(folder)
+        visible = (name for name in files if not name.startswith("."))
+        named = (name for name in visible if name.lower().endswith(WEIGHT_SUFFIXES))
+        weights = sorted(name for name in named if os.path.isfile(here / name))  # not a dangling link
+        if weights and is_one_model(files, weights) and (itself or here != Path(root)):
+            yield here
+        else:
+            yield from (here / name for name in weights)
+
+
+def is_one_model(files: Collection[str], weights: Collection[str]) -> bool:
+    """Whether the files of a folder belong together: config.json beside the weights (Hugging Face), or
+    params.json beside a consolidated file (Meta)."""
+    meta = "params.json" in files and any(name.startswith("consolidated") for name in weights)
+    return meta or "config.json" in files
 
 
 def folder_choices(roots: Iterable[Path]) -> dict[str, Path]:

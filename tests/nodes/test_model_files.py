@@ -92,3 +92,46 @@ def test_the_text_encoder_is_the_first_t5_folder(tmp_path: Path) -> None:
         put(tmp_path / name / "model.safetensors")
     assert text_encoder_in(folder_choices([tmp_path])) == tmp_path / "b-flan-t5-xl"
     assert text_encoder_in({}) is None
+
+
+def test_folders_of_other_packages_come_under_their_names(tmp_path: Path) -> None:
+    own = put(tmp_path / "ar_image" / "Janus-Pro" / "1B" / "m.pt").parents[2]
+    for name in ("1B", "7B"):
+        put(tmp_path / "Janus-Pro" / name / "config.json")
+        put(tmp_path / "Janus-Pro" / name / "pytorch_model.bin")
+    put(tmp_path / "emu35" / "config.json")
+    put(tmp_path / "emu35" / "model.safetensors")
+    known = {name: [tmp_path / name] for name in ("Janus-Pro", "emu35", "not there")}
+    assert weight_choices([own], known) == {
+        "emu35": tmp_path / "emu35",  # the folder itself is the model
+        "Janus-Pro/1B": tmp_path / "Janus-Pro" / "1B",
+        "Janus-Pro/1B/m.pt": own / "Janus-Pro" / "1B" / "m.pt",
+        "Janus-Pro/7B": tmp_path / "Janus-Pro" / "7B",
+    }
+    put(own / "Janus-Pro" / "7B" / "config.json")
+    put(own / "Janus-Pro" / "7B" / "a.safetensors")
+    assert weight_choices([own], known)["Janus-Pro/7B"] == own / "Janus-Pro" / "7B"  # ours win
+
+
+def test_a_folder_in_the_layout_of_meta_is_one_choice(tmp_path: Path) -> None:
+    root = tmp_path / "ar_image"
+    for name in ("consolidated.pth", "params.json"):
+        put(root / "Anole-7b-v0.1" / "models" / "7b" / name)
+    for name in ("vqgan.ckpt", "vqgan.yaml", "text_tokenizer.json"):
+        put(root / "Anole-7b-v0.1" / "tokenizer" / name)
+    put(root / "loose" / "params.json")
+    put(root / "loose" / "a.pt")
+    assert list(weight_choices([root])) == [
+        "Anole-7b-v0.1/models/7b",
+        "Anole-7b-v0.1/tokenizer/vqgan.ckpt",
+        "loose/a.pt",
+    ]
+
+
+def test_a_link_that_leads_back_up_ends_the_walk(tmp_path: Path) -> None:
+    put(tmp_path / "a" / "m.pt")
+    try:
+        (tmp_path / "a" / "up").symlink_to(tmp_path, target_is_directory=True)
+    except OSError:
+        pytest.skip("this system makes no links")
+    assert list(weight_choices([tmp_path])) == ["a/m.pt"]
