@@ -60,7 +60,8 @@ def decode(
 
     prompts: what the target's `prefill` takes, one an image.
     seeds: 0 .. 2^64 - 1, one an image; an image depends on its own seed only.
-    kept: [B, rows, cols] int64, tokens to keep, -1 where to decode.
+    kept: [B, rows, cols] int64, tokens to keep, -1 where to decode. The trace's promise is the decoder's only
+        where no kept token lies behind a decoded one.
     codebook: the image tokenizer's, for decoders that compare codes (GSD, LANTERN); it remembers neighbours.
     Changes nothing but the target's cache. Raises DecodingError where it cannot decode with what is given,
     and NonFiniteLogits while running.

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from enum import Enum
 
+import numpy as np
+
 from .block import BlockTest
 from .errors import DecodingError
 from .lanes import NOTHING
@@ -44,6 +46,20 @@ def promise_of(verifier: Verifier, redrafter: Redrafter, schedule: Schedule) -> 
     if isinstance(schedule, RowParallel) and schedule.lower != NOTHING:
         return Promise.APPROXIMATE  # rows below the frontier commit without the rest of the row above them
     return promise
+
+
+def promise_given(
+    promise: Promise,
+    given: np.ndarray,  # [B, cells] bool: tokens that are given, not decoded
+) -> Promise:
+    """The promise that is left where some tokens are given.
+
+    Each free token is drawn from its law given all tokens before it. Where only a first part of the picture
+    is given, that is the model's law of the rest. A token given behind a free one should have changed the
+    law of the free one, which no causal model can tell.
+    """
+    behind_free = given & np.logical_or.accumulate(~given, axis=1)
+    return Promise.APPROXIMATE if behind_free.any() else promise
 
 
 def _promise_in_raster_order(verifier: Verifier, redrafter: Redrafter) -> Promise:

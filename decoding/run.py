@@ -16,6 +16,7 @@ from .drafts import Drafts
 from .errors import NonFiniteLogits
 from .initialisers import Frontier
 from .lanes import FRONTIER, NOTHING, Lanes, Stream
+from .promises import promise_given
 from .randomness import SharedNoise, UniformStream
 from .sampling import SamplingSettings, warp
 from .schedules import StepPlan, prefill_plan
@@ -53,7 +54,8 @@ class Run:
         self.noise: SharedNoise | None = None
         self.uniforms = [UniformStream(seed) for seed in seeds]
         cells = np.zeros((len(seeds), self.grid.rows, self.grid.cols), np.int64)
-        self.trace = Trace(decoder.describe(), decoder.promise, seeds, cells)
+        promise = promise_given(decoder.promise, self.given)
+        self.trace = Trace(decoder.describe(), promise, seeds, cells)
 
     def _open_lanes(self, lanes: Lanes) -> None:
         self.lanes = lanes

@@ -16,7 +16,7 @@ class Trace:
     as one."""
 
     decoder: str
-    promise: Promise
+    promise: Promise  # of this run: tokens given in the middle of a picture may have weakened the decoder's
     seeds: list[int]
     step_of: (
         np.ndarray
@@ -51,13 +51,22 @@ class Trace:
 
     @property
     def autoregressive_passes(self) -> int:
-        """Passes that one token a pass needs for the same tokens: the prefill gives the first of them."""
-        return max(self.tokens_of)
+        """Passes that one token a pass needs for the same tokens, at most, of all images."""
+        return max(self.autoregressive_passes_of)
+
+    @property
+    def autoregressive_passes_of(self) -> list[int]:
+        """The same of each image. The prefill gives the first token, unless that was given: then the pass
+        that feeds what was given does."""
+        steps = self.step_of.reshape(self.batch, -1)
+        first = np.where(steps > 0, steps, steps.max() + 1).min(1)
+        waited = np.where(steps.any(1), first - 1, 1)
+        return (np.array(self.tokens_of) + waited).tolist()
 
     @property
     def step_compression(self) -> float:
         """Passes of step-by-step decoding over passes used, mean over the images."""
-        return float(np.mean(np.array(self.tokens_of) / self.passes_of))
+        return float(np.mean(np.array(self.autoregressive_passes_of) / self.passes_of))
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ def summary(trace: Trace, decoder: Decoder, settings: RunSettings, seconds: floa
     return "\n".join(
         [
             f"{passes} · {trace.cells / trace.passes:.1f} a pass · {seconds:.2f} s",
-            f"{decoder.describe()} · promise: {decoder.promise}",
+            f"{decoder.describe()} · promise: {trace.promise}",
             *settings.lines(),
         ]
     )
@@ -43,7 +43,7 @@ def facts(
         "rows": settings.grid.rows,
         "columns": settings.grid.cols,
         "decoder": decoder.describe(),
-        "promise": str(decoder.promise),
+        "promise": str(trace.promise),
         "guidance": settings.guidance,
         "temperature": settings.sampling.temperature,
         "top_k": settings.sampling.top_k,
