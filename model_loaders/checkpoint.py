@@ -7,19 +7,20 @@ bytes, never by its name. Whatever is wrong becomes one `CheckpointError`; nothi
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Any, Protocol
+from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from . import packing
 from .errors import CheckpointError
-from .torch_file import load_torch_file
+from .float8 import from_float8
+from .weight_file import Reader, TensorInfo, open_weight_file, refuse_impostor
 
 WEIGHT_SUFFIXES = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")
 INDEX_NAMES = (
@@ -31,37 +32,7 @@ WHOLE_NAMES = ("model.safetensors", "pytorch_model.bin")
 SHARD = re.compile(r"-\d{5}-of-(?!00001)\d{5}\.\w+$")
 # Prefixes that training wrappers (data parallel, torch.compile) put before the model's own names.
 WRAPPERS = re.compile(r"^(?:module\.|_orig_mod\.)+|(?<=\.)_orig_mod\.")
-DTYPES = {
-    "F64": torch.float64,
-    "F32": torch.float32,
-    "F16": torch.float16,
-    "BF16": torch.bfloat16,
-    "F8_E4M3": torch.float8_e4m3fn,
-    "F8_E5M2": torch.float8_e5m2,
-    "I64": torch.int64,
-    "I32": torch.int32,
-    "I16": torch.int16,
-    "I8": torch.int8,
-    "U8": torch.uint8,
-    "BOOL": torch.bool,
-}
-
-
-@dataclass(frozen=True)
-class TensorInfo:
-    """What is known of a tensor before it is read."""
-
-    shape: tuple[int, ...]
-    dtype: torch.dtype
-
-
-class _Reader(Protocol):
-    """One file: its tensors in the order in which they lie there."""
-
-    tensors: dict[str, TensorInfo]
-    metadata: dict[str, str]
-
-    def read(self, name: str, rows: tuple[int, int] | None) -> Tensor: ...
+FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2)
 
 
 class Checkpoint:
@@ -70,13 +41,16 @@ class Checkpoint:
     A tensor from `read` may be a view of the mapped file: copy it, as `assign` does, before keeping it.
     """
 
-    def __init__(self, path: Path, readers: Mapping[str, _Reader], config: dict[str, Any] | None) -> None:
+    def __init__(self, path: Path, readers: Mapping[str, Reader], config: dict[str, Any] | None) -> None:
         self.path = path
         self.config = config
         self.description = path.name if len(readers) == 1 else f"{path.name} ({len(readers)} files)"
         self.metadata: dict[str, str] = {}
         self.tensors: dict[str, TensorInfo] = {}
-        self._source: dict[str, tuple[_Reader, str]] = {}
+        # What was taken from it, and whether by a layer that may store it in float8.
+        self.used: dict[str, bool] = {}
+        self._source: dict[str, tuple[Reader, str]] = {}
+        self._reading: Reader | None = None
         for file, reader in readers.items():
             self.metadata |= reader.metadata
             for stored, info in reader.tensors.items():
@@ -85,16 +59,79 @@ class Checkpoint:
                     raise CheckpointError(f"{path.name}: tensor {name} is there twice, again in {file}")
                 self.tensors[name] = info
                 self._source[name] = (reader, stored)
+            if len(readers) > 1:
+                reader.release()
+        packed = [name for name in self.tensors if name.startswith(packing.TOKENIZER)]
+        self._packed = {name.removeprefix(packing.TOKENIZER): self.tensors.pop(name) for name in packed}
+        self._scales = self._take_scales()
 
     def __contains__(self, name: str) -> bool:
         return name in self.tensors
 
     def read(self, name: str, rows: tuple[int, int] | None = None) -> Tensor:
-        """One tensor as stored, on the CPU; with `rows` (first, one past the last) only these of it."""
-        if name not in self._source:
+        """One tensor on the CPU; with `rows` (first, one past the last) only these of it.
+
+        As stored, but float8 comes with its scale applied, in float32, and without a scale in bfloat16, which
+        holds each of its numbers.
+        """
+        if name not in self.tensors:
             raise CheckpointError(f"{self.description}: tensor {name} is missing")
+        self.used.setdefault(name, False)
+        value = self._read(name, rows)
+        if value.dtype not in FLOAT8:
+            return value
+        if name not in self._scales:
+            return value.to(torch.bfloat16)
+        scale = self._read(self._scales[name], None).reshape(-1)
+        return from_float8(value, scale if rows is None or len(scale) == 1 else scale[slice(*rows)])
+
+    def _read(self, name: str, rows: tuple[int, int] | None) -> Tensor:
         reader, stored = self._source[name]
+        if self._reading is not None and self._reading is not reader:
+            self._reading.release()  # one shard at a time
+        self._reading = reader
         return reader.read(stored, rows)
+
+    def _take_scales(self) -> dict[str, str]:
+        """Weights in float8 -> their scales, which are then no tensors of their own any more.
+
+        ComfyUI's "scaled fp8" files call them scale_weight, others weight_scale. Scales of inputs are for
+        products in float8, which nobody does here.
+        """
+        scales = {}
+        for name in [n for n in self.tensors if n.endswith(".weight") and self.tensors[n].dtype in FLOAT8]:
+            layer = name.removesuffix(".weight")
+            found = [layer + end for end in (packing.SCALE, ".scale_weight") if layer + end in self.tensors]
+            for left in (*found, f"{layer}.scale_input", f"{layer}.input_scale"):
+                info = self.tensors.pop(left, None)
+                rows = self.tensors[name].shape[:1]
+                if info and left in found[:1] and math.prod(info.shape) not in (1, *rows):
+                    raise CheckpointError(
+                        f"{self.description}: {left} {info.shape} has no scale for each row"
+                    )
+            if found:
+                scales[name] = found[0]
+        self.tensors.pop("scaled_fp8", None)  # a mark that holds nothing
+        return scales
+
+    def text(self, name: str) -> str | None:
+        """The file `name` that was packed with the weights."""
+        return self.metadata.get(packing.TEXT + name)
+
+    def packed_tokenizer(self) -> Checkpoint | None:
+        """The image tokenizer that was packed with the weights, as a checkpoint of its own."""
+        if not self._packed:
+            return None
+        inner = object.__new__(Checkpoint)
+        inner.__dict__ |= vars(self)
+        inner.tensors = self._packed
+        inner._source = {name: self._source[packing.TOKENIZER + name] for name in self._packed}
+        inner._packed, inner._scales, inner.used = {}, {}, {}
+        metadata = _json_object(self.path, self.metadata.get(packing.TOKENIZER_METADATA, "{}"))
+        inner.metadata = {key: str(value) for key, value in metadata.items()}
+        config = self.metadata.get(packing.TOKENIZER_CONFIG)
+        inner.config = None if config is None else _json_object(self.path, config)
+        return inner
 
     def shape(self, name: str, rank: int) -> tuple[int, ...]:
         """Shape of a tensor that must be there with `rank` dimensions: sizes are inferred from it."""
@@ -118,12 +155,17 @@ def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     """Open a weight file, a folder of weights, or an index file. Headers are read now, tensors later."""
     path = Path(path)
     files, promised = _locate(path)
-    readers = {file.name: _open_file(file) for file in files}
+    readers = {file.name: open_weight_file(file) for file in files}
     lost = [f"{name} in {file}" for name, file in promised.items() if name not in readers[file].tensors]
     if lost:
         raise CheckpointError(f"{path.name}: tensors named by the index are not there: {', '.join(lost[:3])}")
-    config = files[0].parent / "config.json"
-    return Checkpoint(path, readers, _read_json(config) if config.is_file() else None)
+    checkpoint = Checkpoint(path, readers, None)
+    packed, config = checkpoint.metadata.get(packing.CONFIG), files[0].parent / "config.json"
+    if packed is not None:
+        checkpoint.config = _json_object(path, packed)
+    elif packing.FORMAT not in checkpoint.metadata and config.is_file():
+        checkpoint.config = _read_json(config)
+    return checkpoint
 
 
 def _locate(path: Path) -> tuple[list[Path], dict[str, str]]:
@@ -171,88 +213,18 @@ def _from_index(index: Path) -> tuple[list[Path], dict[str, str]]:
     return [index.parent / name for name in names], promised
 
 
-class _SafetensorsFile:
-    """The library checks the header against the file's size; a tensor is a view of the mapped file."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        try:
-            self._file = safe_open(path, framework="pt", device="cpu")
-            # Older versions of the library do not tell the order in the file.
-            names = self._file.offset_keys() if hasattr(self._file, "offset_keys") else self._file.keys()
-            self.metadata: dict[str, str] = dict(self._file.metadata() or {})
-            self.tensors = {name: self._info(name) for name in names}
-        except (SafetensorError, OSError) as error:
-            raise CheckpointError(
-                f"{path.name} is cut off or damaged, download it again ({error})"
-            ) from error
-
-    def _info(self, name: str) -> TensorInfo:
-        part = self._file.get_slice(name)
-        dtype = part.get_dtype()
-        if dtype not in DTYPES:
-            raise CheckpointError(f"{self._path.name}: {name} is stored as {dtype}, which is not supported")
-        return TensorInfo(tuple(part.get_shape()), DTYPES[dtype])
-
-    def read(self, name: str, rows: tuple[int, int] | None) -> Tensor:
-        try:
-            return self._file.get_tensor(name) if rows is None else self._file.get_slice(name)[slice(*rows)]
-        except (SafetensorError, OSError) as error:
-            raise CheckpointError(f"{self._path.name}: {name} cannot be read ({error})") from error
-
-
-class _TorchFile:
-    def __init__(self, path: Path, *, mapped: bool) -> None:
-        self._tensors = load_torch_file(path, mapped=mapped)
-        self.metadata: dict[str, str] = {}
-        self.tensors = {name: TensorInfo(tuple(t.shape), t.dtype) for name, t in self._tensors.items()}
-
-    def read(self, name: str, rows: tuple[int, int] | None) -> Tensor:
-        return self._tensors[name] if rows is None else self._tensors[name][slice(*rows)]
-
-
-def _open_file(path: Path) -> _Reader:
-    """Choose the reader by the first bytes."""
-    try:
-        size = path.stat().st_size
-        with path.open("rb") as file:
-            head = file.read(512)
-    except OSError as error:
-        raise CheckpointError(f"{path} cannot be read ({error.strerror})") from error
-    _refuse_impostor(path, head)
-    # Safetensors first: the eight bytes before its header are a length, and may look like anything.
-    if head[8:9] == b"{":
-        header = int.from_bytes(head[:8], "little")
-        if header > size - 8:
-            raise CheckpointError(f"{path.name} is cut off: {size:,} bytes, its header alone has {header:,}")
-        return _SafetensorsFile(path)
-    if head.startswith(b"PK\x03\x04"):
-        return _TorchFile(path, mapped=True)
-    if head.startswith(b"\x80"):  # the pickle protocol: torch's format before its zip archives
-        return _TorchFile(path, mapped=False)
-    raise CheckpointError(f"{path.name} is no safetensors and no torch file, or its beginning is damaged")
-
-
-def _refuse_impostor(path: Path, head: bytes) -> None:
-    """What people find under a weight file's name when a download went wrong."""
-    if not head:
-        raise CheckpointError(f"{path.name} is empty: download it again")
-    if head.startswith(b"version https://git-lfs"):
-        raise CheckpointError(
-            f"{path.name} is only a Git LFS pointer: run `git lfs pull`, or download the file"
-        )
-    if head.lstrip().lower().startswith((b"<!doctype", b"<html", b"<?xml")):
-        raise CheckpointError(f"{path.name} is a web page: the download needs a login or another address")
-
-
 def _read_json(path: Path) -> dict[str, Any]:
     try:
         data = path.read_bytes()
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read ({error.strerror})") from error
-    _refuse_impostor(path, data[:512])
+    refuse_impostor(path, data[:512])
+    return _json_object(path, data)
+
+
+def _json_object(path: Path, text: str | bytes) -> dict[str, Any]:
     try:
-        value = json.loads(data)
+        value = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path.name} is damaged: it is not valid JSON ({error})") from error
     if not isinstance(value, dict):

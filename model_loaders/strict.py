@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from .checkpoint import Checkpoint
 from .errors import CheckpointError
+from .float8 import stored_in_float8, to_float8
 
 
 @dataclass(frozen=True)
@@ -62,33 +63,48 @@ def assign(
     `names` says which tensor of the file each name of `module.state_dict()` takes; without it they are the
     same. `ignore` tells tensors of the file that have no place in the module, `keep_float32` names of the
     module that are not cast to `dtype`. Everything is compared before the first tensor is read; then they are
-    read in file order, one at a time, so that only one of them is ever in memory twice.
+    read in file order, one at a time, so that only one of them is ever in memory twice. Layers that store
+    their weight in float8 get it so, with its scales. On the meta device nothing is read.
     """
-    wanted = module.state_dict()
+    narrow = {f"{path}.weight": f"{path}.scale" for path, m in module.named_modules() if stored_in_float8(m)}
+    scales = set(narrow.values())
+    wanted = {name: value for name, value in module.state_dict().items() if name not in scales}
     names = {name: name for name in wanted} if names is None else names
     sources = {name: _parts(source) for name, source in names.items()}
     _compare(wanted, sources, checkpoint, ignore)
+    checkpoint.used |= {part.name: name in narrow for name, parts in sources.items() for part in parts}
+    if torch.device(device).type == "meta":
+        return
     order = {name: place for place, name in enumerate(checkpoint.tensors)}
     places = [(order[part.name], name, i) for name, parts in sources.items() for i, part in enumerate(parts)]
     waiting = {name: set(range(len(parts))) for name, parts in sources.items()}
     filled: dict[str, Tensor] = {}
+
+    def fill(name: str, shape: torch.Size, rows: slice, read: Tensor, dtype: torch.dtype) -> None:
+        if name not in filled:
+            filled[name] = torch.empty(shape, dtype=dtype, device=device)
+        # A copy even where nothing changes: the file may be overwritten or removed while the model lives.
+        (filled[name][rows] if shape else filled[name]).copy_(read)
+
     for _, name, i in sorted(places):
         parts, shape = sources[name], wanted[name].shape
         read = parts[i].read(checkpoint)
-        if name not in filled:
-            cast = (
-                (torch.float32 if keep_float32(name) else dtype) if read.is_floating_point() else read.dtype
-            )
-            filled[name] = torch.empty(shape, dtype=cast, device=device)
-        # A copy even where nothing changes: the file may be overwritten or removed while the model lives.
-        if len(parts) == 1:
-            filled[name].copy_(read)
-        else:
-            first = sum(part.shape(checkpoint)[0] for part in parts[:i])
-            filled[name][first : first + len(read)].copy_(read)
+        first = sum(part.shape(checkpoint)[0] for part in parts[:i])
+        rows = slice(first, first + len(read)) if shape else slice(0)
+        cast = (torch.float32 if keep_float32(name) else dtype) if read.is_floating_point() else read.dtype
+        if name in narrow:
+            if not torch.isfinite(read).all():
+                raise CheckpointError(
+                    f"{checkpoint.description}: {parts[i].name} holds values that are not numbers"
+                )
+            read, scale = to_float8(read)
+            fill(narrow[name], shape[:1], rows, scale, scale.dtype)
+            cast = read.dtype
+        fill(name, shape, rows, read, cast)
         waiting[name].remove(i)
         if not waiting[name]:
-            _replace(module, name, filled.pop(name))
+            for done in {name, narrow.get(name, name)}:
+                _replace(module, done, filled.pop(done))
 
 
 def _parts(source: Source) -> tuple[Part, ...]:
@@ -107,10 +123,13 @@ def _compare(
     missing = [part for part in sorted(used) if part not in checkpoint]
     missing += [name for name in wanted if name not in sources]
     unexpected = [name for name in checkpoint.tensors if name not in used and not ignore(name)]
-    wrong = []
+    wrong, whole_numbers = [], []
     for name, parts in sources.items():
         if not all(part.name in checkpoint for part in parts):
             continue
+        if wanted[name].is_floating_point():
+            stored = [(part.name, checkpoint.tensors[part.name].dtype) for part in parts]
+            whole_numbers += [f"{part} is {kind}" for part, kind in stored if not kind.is_floating_point]
         expected = tuple(wanted[name].shape)
         if _stacked_shape([part.shape(checkpoint) for part in parts]) != expected:
             stored = " + ".join(str(checkpoint.tensors[part.name].shape) for part in parts)
@@ -121,6 +140,7 @@ def _compare(
             (missing, "tensors are missing"),
             (unexpected, "tensors are not known"),
             (wrong, "tensors have another shape"),
+            (whole_numbers, "tensors hold no fractions (compressed in a way that is not known here?)"),
         )
         if found
     ]
