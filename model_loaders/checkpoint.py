@@ -114,6 +114,11 @@ class Checkpoint:
         self.tensors.pop("scaled_fp8", None)  # a mark that holds nothing
         return scales
 
+    @property
+    def in_float8(self) -> bool:
+        """Whether weights are stored in float8."""
+        return any(info.dtype in FLOAT8 for info in self.tensors.values())
+
     def text(self, name: str) -> str | None:
         """The file `name` that was packed with the weights."""
         return self.metadata.get(packing.TEXT + name)

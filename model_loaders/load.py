@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from .checkpoint import open_checkpoint
+from .checkpoint import Checkpoint, open_checkpoint
 from .errors import CheckpointError
-from .families import FAMILIES
+from .families import FAMILIES, Family
 from .image_model import ImageModel
 
 BUILTIN_MODEL = Path(__file__).parent / "builtin" / "builtin_ar.safetensors"
@@ -30,16 +30,35 @@ def load_image_model(
     that the layers come from (torch.nn, or the host's comfy.ops), `text_encoder` the file or folder of the
     text encoder, for families whose checkpoint does not hold their own.
     """
-    checkpoint = open_checkpoint(path)
-    for family in FAMILIES:
-        if family.recognises(checkpoint):
-            return family.load(
-                checkpoint,
-                device=torch.device(device),
-                dtype=dtype,
-                operations=operations,
-                text_encoder=text_encoder,
-            )
+    return load_opened(
+        open_checkpoint(path), device=device, dtype=dtype, operations=operations, text_encoder=text_encoder
+    )
+
+
+def family_of(checkpoint: Checkpoint) -> Family | None:
+    """The family that the file is of, None where it holds something else."""
+    return next((family for family in FAMILIES if family.recognises(checkpoint)), None)
+
+
+def load_opened(
+    checkpoint: Checkpoint,
+    *,
+    device: torch.device | str,
+    dtype: torch.dtype,
+    operations: Any = torch.nn,
+    text_encoder: str | os.PathLike[str] | None = None,
+) -> ImageModel:
+    """As `load_image_model`. On the meta device only headers are read: all is checked, and no weight
+    loaded."""
+    family = family_of(checkpoint)
+    if family is not None:
+        return family.load(
+            checkpoint,
+            device=torch.device(device),
+            dtype=dtype,
+            operations=operations,
+            text_encoder=text_encoder,
+        )
     names = list(checkpoint.tensors)
     found = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
     hint = ""

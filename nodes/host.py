@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 MODEL_FOLDER = "ar_image"
 WIDGET_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+FLOAT8 = "float8 weights (bfloat16 arithmetic)"
 # Where other packages for these models keep them.
 KNOWN_FOLDERS = ("Janus-Pro", "Janus", "deepseek-ai", "lumina_mgpt", "emu3", "Emu3", "emu35", "Emu3.5")
 FLOATS = [torch.bfloat16, torch.float16, torch.float32]  # in the order of preference
@@ -135,10 +136,14 @@ def move_own_tensors(module: nn.Module, device: torch.device) -> None:
 
 
 def choose_dtype(choice: str) -> torch.dtype:
-    """The widget's dtype; for "auto" the one that ComfyUI computes in on this device, float32 on a CPU."""
+    """What the widget's dtype computes in; for "auto" what ComfyUI computes in on this device, float32 on a
+    CPU. Float8 is for weights alone, and computes in float32 where the device has no bfloat16."""
+    device = memory.get_torch_device()
+    if choice == FLOAT8:
+        usable = memory.is_device_cpu(device) or memory.should_use_bf16(device)
+        return torch.bfloat16 if usable else torch.float32
     if choice != "auto":
         return WIDGET_DTYPES[choice]
-    device = memory.get_torch_device()
     weights = memory.unet_dtype(device=device, supported_dtypes=FLOATS)
     return memory.unet_manual_cast(weights, device, supported_dtypes=FLOATS) or weights
 

@@ -8,22 +8,25 @@ from weakref import WeakValueDictionary
 import torch
 from comfy_api.latest import io
 
+from ..model_loaders.checkpoint import open_checkpoint
+from ..model_loaders.companions import PICTURES, where_from
+from ..model_loaders.float8 import float8_operations
 from ..model_loaders.image_model import ImageModel
 from ..model_loaders.load import BUILTIN_MODEL, load_image_model
 from ..model_loaders.load_tokenizer import BUILTIN_TOKENIZER, load_image_tokenizer
-from . import host, sockets
+from . import host, model_choices, sockets
 from .errors import explained
 from .inputs import one_of
-from .model_files import folder_choices, pick, signature, text_encoder_in, weight_choices
+from .model_files import signature, text_encoder_in
 from .tokenizer_search import belongs, described, find_tokenizer
 from .values import LoadedModel, ModelValue, TokenizerValue
 
 BUILTIN = "built-in (emoji and flags)"
 AUTO, NONE = "auto", "none"
-DTYPES = [AUTO, *host.WIDGET_DTYPES]
+DTYPES = [AUTO, *host.WIDGET_DTYPES, host.FLOAT8]
 MEMORY_ADVICE = (
-    "Choose dtype bfloat16 or float16, unload other models (the Unload Models button), or start ComfyUI "
-    "with --lowvram."
+    "Choose dtype bfloat16, float16 or float8 weights, unload other models (the Unload Models button), or "
+    "start ComfyUI with --lowvram."
 )
 
 # What is loaded now, so that a second loader node does not read the same files again. An entry lives as long
@@ -37,8 +40,9 @@ class JacobiARLoadModel(io.ComfyNode):
 
     @classmethod
     def define_schema(cls) -> io.Schema:
-        files = list(weight_choices(host.model_roots()))
-        encoders = list(folder_choices(host.text_encoder_roots()))
+        files = list(model_choices.models().files)
+        tokenizers = list(model_choices.tokenizers().files)
+        encoders = list(model_choices.text_encoders().files)
         return io.Schema(
             node_id="JacobiARLoadModel",
             display_name=cls.NAME,
@@ -52,14 +56,16 @@ class JacobiARLoadModel(io.ComfyNode):
                     options=[BUILTIN, *files],
                     default=BUILTIN,
                     tooltip="The model: the built-in one (default), or a file or folder in "
-                    "models/ar_image. Press R after adding files.",
+                    "models/ar_image or in a folder of another package for these models, such as "
+                    "models/Janus-Pro. Press R after adding files.",
                 ),
                 io.Combo.Input(
                     "tokenizer",
-                    options=[AUTO, BUILTIN, *files],
+                    options=[AUTO, BUILTIN, *tokenizers],
                     default=AUTO,
                     tooltip="The image tokenizer (VQ). auto (default): the one that belongs to the model, "
-                    "looked for beside it and in models/ar_image. Choose a file where several fit.",
+                    "looked for beside it and in models/ar_image and models/vae. Choose a file where several "
+                    "fit.",
                 ),
                 io.Combo.Input(
                     "text_encoder",
@@ -75,7 +81,9 @@ class JacobiARLoadModel(io.ComfyNode):
                     default=AUTO,
                     tooltip="Precision of the model. auto (default): what ComfyUI computes in on this "
                     "device, float32 on a CPU. float32: most faithful, twice the memory. bfloat16: half "
-                    "the memory. float16: the same, but some models overflow. The image tokenizer always "
+                    "the memory. float16: the same, but some models overflow. float8 weights: half of "
+                    "bfloat16 again, close to it but not the same pictures; saves memory, not time, and is "
+                    "slow on a CPU. auto leaves a file that is in float8 so. The image tokenizer always "
                     "works in float32.",
                 ),
             ],
@@ -92,41 +100,48 @@ class JacobiARLoadModel(io.ComfyNode):
     @classmethod
     def fingerprint_inputs(cls, model: str, tokenizer: str, text_encoder: str, dtype: str) -> str:
         """Changes with the files, so that a replaced file is loaded anew."""
-        files = weight_choices(host.model_roots())
-        encoders = folder_choices(host.text_encoder_roots())
-        named = [(files, model), (files, tokenizer), (encoders, text_encoder)]
-        chosen = [paths[name] for paths, name in named if isinstance(name, str) and name in paths]
-        return repr([signature(path) for path in chosen])
+        places = (
+            (model, model_choices.models()),
+            (tokenizer, model_choices.tokenizers()),
+            (text_encoder, model_choices.text_encoders()),
+        )
+        named = [(choices.files, name) for name, choices in places if isinstance(name, str)]
+        return repr([signature(files[name]) for files, name in named if name in files])
 
     @classmethod
     def execute(cls, model: str, tokenizer: str, text_encoder: str, dtype: str) -> io.NodeOutput:
         with explained(cls.NAME, MEMORY_ADVICE):
             one_of("dtype", dtype, DTYPES)
-            loaded = load_model(model_path(model), encoder_path(text_encoder), host.choose_dtype(dtype))
+            loaded = load_model(model_path(model), encoder_path(text_encoder), dtype)
             vq = load_tokenizer_for(loaded.model, model, tokenizer)
             return io.NodeOutput(ModelValue(loaded, vq), vq)
 
 
 def model_path(choice: str) -> Path:
-    roots = host.model_roots()
-    return BUILTIN_MODEL if choice == BUILTIN else pick("model", choice, weight_choices(roots), roots)
+    return BUILTIN_MODEL if choice == BUILTIN else model_choices.models().pick("model", choice)
 
 
 def encoder_path(choice: str) -> Path | None:
     if choice == NONE:
         return None
-    roots = host.text_encoder_roots()
-    folders = folder_choices(roots)
-    return text_encoder_in(folders) if choice == AUTO else pick("text_encoder", choice, folders, roots)
+    folders = model_choices.text_encoders()
+    return text_encoder_in(folders.files) if choice == AUTO else folders.pick("text_encoder", choice)
 
 
-def load_model(path: Path, encoder: Path | None, dtype: torch.dtype) -> LoadedModel:
-    key = (signature(path), encoder and signature(encoder), dtype)
+def load_model(path: Path, encoder: Path | None, choice: str) -> LoadedModel:
+    """`choice` is the dtype widget's."""
+    key = (signature(path), encoder and signature(encoder), choice)
     loaded = _models.get(key)
     if loaded is None:
         devices = host.transformer_devices()
+        dtype = host.choose_dtype(choice)
+        operations = host.operations(dtype)
+        if choice == host.FLOAT8 or (choice == AUTO and open_checkpoint(path).in_float8):
+            # Before the scale, a product may be larger than float16 holds.
+            dtype = torch.float32 if dtype == torch.float16 else dtype
+            operations = float8_operations(operations)
         model = load_image_model(
-            path, device=devices[1], dtype=dtype, operations=host.operations(dtype), text_encoder=encoder
+            path, device=devices[1], dtype=dtype, operations=operations, text_encoder=encoder
         )
         text_encoder = getattr(model, "text_encoder", None)
         loaded = LoadedModel(
@@ -140,22 +155,25 @@ def load_model(path: Path, encoder: Path | None, dtype: torch.dtype) -> LoadedMo
 
 def load_tokenizer_for(model: ImageModel, model_choice: str, choice: str) -> TokenizerValue:
     """The tokenizer of the widget, checked against the model, or for "auto" the one that fits."""
-    roots = host.model_roots()
-    files = weight_choices(roots)
+    choices = model_choices.tokenizers()
     if choice == BUILTIN or (choice == AUTO and model_choice == BUILTIN):
         vq = load_tokenizer(BUILTIN_TOKENIZER)
     elif choice != AUTO:
-        vq = load_tokenizer(pick("tokenizer", choice, files, roots))
+        vq = load_tokenizer(choices.pick("tokenizer", choice))
     else:
         found = find_tokenizer(
-            model, files[model_choice], files, {BUILTIN: BUILTIN_TOKENIZER}, load_tokenizer
+            model,
+            choices.files[model_choice],
+            choices.files,
+            {BUILTIN: BUILTIN_TOKENIZER},
+            load_tokenizer,
         )
         if found is None:
-            others = ", ".join(name for name in files if name != model_choice) or "no other file"
+            others = ", ".join(name for name in choices.files if name != model_choice) or "no other file"
+            source = where_from(model.family, PICTURES) or "Put the VQ file that came with the model there"
             raise ValueError(
                 f"no image tokenizer for {model.name} ({described(model.tokenizer_kind, model.vocabulary)}) "
-                f"was found. Looked at {others} in {' and '.join(map(str, roots))}. Put the VQ file that "
-                "came with the model there."
+                f"was found. Looked at {others} in {' and '.join(map(str, choices.folders))}. {source}."
             )
         return found
     if not belongs(vq, model):

@@ -10,6 +10,8 @@ from pathlib import Path, PurePosixPath
 from ..model_loaders.checkpoint import WEIGHT_SUFFIXES
 from .inputs import shown
 
+Signature = tuple[tuple[str, int, int], ...]
+
 
 def weight_choices(
     roots: Iterable[Path], known: Mapping[str, Collection[Path]] | None = None
@@ -86,7 +88,7 @@ def pick(field: str, choice: object, choices: dict[str, Path], roots: Iterable[P
     )
 
 
-def signature(path: Path) -> tuple[tuple[str, int, int], ...]:
+def signature(path: Path) -> Signature:
     """(name, size, time of change) of a file, or of each file in a folder: equal exactly while unchanged."""
     files = sorted(entry for entry in path.iterdir() if entry.is_file()) if path.is_dir() else [path]
     return tuple((str(file), (stat := file.stat()).st_size, stat.st_mtime_ns) for file in files)

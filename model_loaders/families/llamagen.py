@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from ...decoding.grid import TokenGrid
 from ..checkpoint import Checkpoint
+from ..companions import ENCODER, where_from
 from ..errors import CheckpointError, PromptError
 from ..image_model import ImageModel, SamplingDefaults
 from ..image_transformer import ImageTransformer, Prompt, PromptRows, check_family
@@ -155,9 +156,7 @@ class TextModel(ImageModel):
         if self.text_encoder is None:
             raise PromptError(
                 f"{self.name} reads captions through the text encoder flan-t5-xl, and none was loaded. "
-                "Download config.json, tokenizer.json, the model-*.safetensors files and their index from "
-                "https://huggingface.co/google/flan-t5-xl into the folder models/text_encoders/flan-t5-xl, "
-                "choose it in the Load node and run again"
+                f"{where_from(TEXT, ENCODER)}, choose it in the Load node and run again"
             )
         caption = self.text_encoder.encode(text)
         return Prompt(TEXT, text, {"features": caption.valid}, caption.notes)

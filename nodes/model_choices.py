@@ -1,0 +1,58 @@
+"""The names in the loader's widgets, and what lies behind them, seen from the files' headers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..model_loaders.image_tokenizer import ImageTokenizer
+from ..model_loaders.look import look
+from . import host
+from .model_files import Signature, folder_choices, pick, signature, weight_choices
+
+# What was seen of a file, as long as the file stays the same.
+_seen: dict[Path, tuple[Signature, Any]] = {}
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Shown name -> path, and the folders that were looked through."""
+
+    files: dict[str, Path]
+    folders: list[Path]
+
+    def pick(self, field: str, choice: object) -> Path:
+        return pick(field, choice, self.files, self.folders)
+
+
+def models() -> Choices:
+    """Every file that may be a model: what a file is shows when it is loaded."""
+    own, known = host.model_roots(), host.known_model_roots()
+    others = [folder for folders in known.values() for folder in folders if folder.is_dir()]
+    return Choices(weight_choices(own, known), own + others)
+
+
+def tokenizers() -> Choices:
+    """As `models`, and the image tokenizers among what lies in models/vae."""
+    everything = models()
+    among = weight_choices([], host.picture_tokenizer_roots())
+    fitting = {name: path for name, path in among.items() if isinstance(seen(path), ImageTokenizer)}
+    return Choices(everything.files | fitting, everything.folders)
+
+
+def text_encoders() -> Choices:
+    folders = host.text_encoder_roots()
+    return Choices(folder_choices(folders), folders)
+
+
+def seen(path: Path) -> Any:
+    """As `look`, remembered while the files stay the same."""
+    try:
+        now = signature(path)
+    except OSError as error:
+        return f"{path} cannot be read ({error.strerror})"
+    known = _seen.get(path)
+    if known is None or known[0] != now:
+        known = _seen[path] = (now, look(path))
+    return known[1]
