@@ -13,9 +13,15 @@ from .errors import CheckpointError, DependencyError
 class TextTokenizer:
     """Text to ids, without any token that the text does not hold: each family adds its own by name."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, rows: int) -> None:
+        """`rows` of the model's table of embeddings: more tokens than that belong to another model."""
         self.path = path
         self._tokenizer = read_tokenizer(path)
+        size = self._tokenizer.get_vocab_size()
+        if size > rows:
+            raise CheckpointError(
+                f"{path} does not belong to this model: it has {size} tokens, the model {rows}"
+            )
 
     def encode(self, text: str) -> list[int]:
         return self._tokenizer.encode(text, add_special_tokens=False).ids
@@ -54,15 +60,15 @@ def find_tokenizer_file(weights: Path, names: Sequence[str], source: str) -> Pat
     """The tokenizer file that belongs to `weights` (a file or folder).
 
     Looked for beside the weights and in a folder `tokenizer` there, then the same one and two levels up, as
-    far as the official repositories put it. `source` says in an error where to get it.
+    far as the official repositories put it. `source` is the sentence of an error that says where to get it.
     """
-    folder = weights if weights.is_dir() else weights.parent
+    folder = (weights if weights.is_dir() else weights.parent).absolute()
     for place in (folder, *folder.parents[:2]):
         for inner in (place, place / "tokenizer"):
             for name in names:
                 if (inner / name).is_file():
                     return inner / name
+    listed = " or ".join(names)
     raise CheckpointError(
-        f"the text tokenizer of {weights.name} is missing: put {names[0]} into the folder {folder}. It is at "
-        f"{source}"
+        f"the text tokenizer of {weights.name} is missing: there is no {listed} in {folder}. {source}"
     )

@@ -9,7 +9,7 @@ import torch
 
 from ..checkpoint import Checkpoint
 from ..image_model import ImageModel
-from . import builtin, llamagen
+from . import builtin, janus, llamagen
 
 
 class Family(Protocol):
@@ -28,4 +28,4 @@ class Family(Protocol):
     ) -> ImageModel: ...
 
 
-FAMILIES: tuple[Family, ...] = (builtin, llamagen)
+FAMILIES: tuple[Family, ...] = (builtin, llamagen, janus)

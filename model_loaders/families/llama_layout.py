@@ -57,6 +57,14 @@ def read_llama_config(
     )
 
 
+def part_of_config(checkpoint: Checkpoint, key: str) -> dict[str, Any]:
+    """A group of config.json; empty where there is no such file, or not this group in it."""
+    part = (checkpoint.config or {}).get(key, {})
+    if not isinstance(part, dict):
+        raise CheckpointError(f"{checkpoint.description}: config.json has no usable {key}")
+    return part
+
+
 def setting(checkpoint: Checkpoint, settings: dict[str, Any], key: str, usual: Any) -> Any:
     """A number of config.json, `usual` where it is not there."""
     value = settings.get(key, usual)
