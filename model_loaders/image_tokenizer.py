@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -22,6 +22,14 @@ class PictureNetwork(Protocol):
 
     def encode_pixels(self, pixels: Tensor) -> Tensor:
         """[1, 3, height, width] in -1..1 -> [1, c, height / factor, width / factor]."""
+
+
+@runtime_checkable
+class StripNetwork(Protocol):
+    """A network that can also work in less memory."""
+
+    def decode_in_strips(self, codes: Tensor) -> Tensor:
+        """As `decode_codes`, within rounding."""
 
 
 @dataclass
@@ -44,26 +52,35 @@ class ImageTokenizer:
     def vocabulary(self) -> int:
         return self.codebook.shape[0]
 
-    def decode(self, tokens: Tensor, device: torch.device | str | None = None) -> Tensor:
+    def decode(
+        self, tokens: Tensor, device: torch.device | str | None = None, strips: bool = False
+    ) -> Tensor:
         """Tokens [B, rows, cols] int64 -> pictures [B, height, width, 3] float32 CPU in 0..1."""
-        pixels = self.decode_raw(tokens, device)
+        pixels = self.decode_raw(tokens, device, strips)
         return pixels.permute(0, 2, 3, 1).clamp(-1, 1).add(1).div(2).contiguous()
 
     @torch.no_grad()
-    def decode_raw(self, tokens: Tensor, device: torch.device | str | None = None) -> Tensor:
+    def decode_raw(
+        self, tokens: Tensor, device: torch.device | str | None = None, strips: bool = False
+    ) -> Tensor:
         """Tokens [B, rows, cols] -> what the network puts out, [B, 3, height, width] float32 CPU.
 
         `device` is where to compute, by default where the weights are; a host that streams weights says it.
-        One picture at a time: memory grows with the pixels, and so no picture depends on its batch.
+        One picture at a time: memory grows with the pixels, and so no picture depends on its batch. `strips`
+        saves memory where the network can; so does running out of it.
         """
         self._check_tokens(tokens)
         device = self._device(device)
         codes = self.codebook[tokens.cpu().long()].permute(
             0, 3, 1, 2
         )  # [B, rows, cols, c] -> [B, c, rows, cols]
-        pictures = [
-            self.module.decode_codes(one.to(device, self.dtype)).float().cpu() for one in codes.split(1)
-        ]
+        pictures = []
+        for one in codes.split(1):
+            pixels = None if strips else self._decode_whole(one.to(device, self.dtype))
+            if pixels is None:
+                strips = True  # the pictures that follow are no smaller
+                pixels = self._decode_in_strips(one.to(device, self.dtype))
+            pictures.append(pixels.float().cpu())
         return torch.cat(pictures)
 
     @torch.no_grad()
@@ -78,6 +95,26 @@ class ImageTokenizer:
             features = self.module.encode_pixels(pixels.to(self.dtype)).float()  # [1, c, rows, cols]
             tokens.append(self._nearest(features.permute(0, 2, 3, 1), codebook).cpu())
         return torch.cat(tokens)
+
+    def _decode_whole(self, codes: Tensor) -> Tensor | None:
+        """None where the memory did not suffice but strips are possible.
+
+        The second try is the caller's: as long as the exception is handled, its frames hold the tensors.
+        """
+        try:
+            return self.module.decode_codes(codes)
+        except torch.cuda.OutOfMemoryError:
+            if not isinstance(self.module, StripNetwork):
+                raise
+        return None
+
+    def _decode_in_strips(self, codes: Tensor) -> Tensor:
+        network = self.module
+        return (
+            network.decode_in_strips(codes)
+            if isinstance(network, StripNetwork)
+            else network.decode_codes(codes)
+        )
 
     def _nearest(self, features: Tensor, codebook: Tensor) -> Tensor:
         """Features [1, rows, cols, c] -> index of the nearest codebook row, [1, rows, cols]."""

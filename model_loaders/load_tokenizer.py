@@ -8,14 +8,17 @@ from types import ModuleType
 
 import torch
 
-from . import vqgan
+from . import vq_files
 from .checkpoint import open_checkpoint
 from .errors import CheckpointError
 from .families import builtin_vq
 from .image_tokenizer import ImageTokenizer, Operations
 
 BUILTIN_TOKENIZER = Path(__file__).parent / "builtin" / "builtin_vq.safetensors"
-KINDS: tuple[ModuleType, ...] = (builtin_vq, vqgan)  # each has recognise(checkpoint) and load(checkpoint, …)
+KINDS: tuple[ModuleType, ...] = (
+    builtin_vq,
+    vq_files,
+)  # each has recognise(checkpoint) and load(checkpoint, …)
 
 
 def load_image_tokenizer(
@@ -32,6 +35,7 @@ def load_image_tokenizer(
             return kind.load(checkpoint, device=device, dtype=dtype, operations=operations)
     names = ", ".join(list(checkpoint.tensors)[:3])
     raise CheckpointError(
-        f"{checkpoint.description} is not an image tokenizer known here (LlamaGen's VQGAN, the built-in): "
-        f"its tensors begin with {names}. Choose the VQ file that belongs to the model"
+        f"{checkpoint.description} is not an image tokenizer known here (those of LlamaGen, Janus, "
+        "Chameleon, Emu3 and Lumina-mGPT 2.0, and the built-in one): its tensors begin with "
+        f"{names}. Choose the VQ file that belongs to the model"
     )

@@ -1,7 +1,7 @@
-"""The VQGAN network of LlamaGen's image tokenizer: residual CNN, attention at the lowest resolution.
+"""The network of VQ image tokenizers: residual CNN, attention at the lowest resolution.
 
-Names of the modules are those of the official files. Levels, widths, attention and codebook are read off the
-tensors' shapes, so VQ-16, VQ-8 and retrained sizes take the same code.
+One topology serves LlamaGen, Janus, Chameleon and, with a decoder that is told the codes at every norm, MoVQ.
+Names of the modules are those of LlamaGen's files; `vq_files` knows the other spellings and reads the sizes.
 """
 
 from __future__ import annotations
@@ -12,13 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .checkpoint import Checkpoint
-from .errors import CheckpointError
-from .image_tokenizer import ImageTokenizer, Operations
-from .strict import assign
-
-CODEBOOK = "quantize.embedding.weight"
-GROUPS = 32  # of every GroupNorm
+from . import strips
+from .image_tokenizer import Operations
+from .vq_norms import apply_norm, make_norm
 
 
 @dataclass(frozen=True)
@@ -38,40 +34,52 @@ class Half:
     width: int  # and of its output
     width_out: int  # channels of the last convolution's output
     levels: tuple[Level, ...]  # in the order in which they run
+    guide: int = 0  # channels of the codes that guide every norm, 0 for plain norms
+
+    @property
+    def factor(self) -> int:
+        """Pixels per token, each way."""
+        return 2 ** sum(level.resample for level in self.levels)
 
 
 class Residual(nn.Module):
-    def __init__(self, width_in: int, width: int, ops: Operations) -> None:
+    def __init__(self, width_in: int, width: int, ops: Operations, guide: int = 0) -> None:
         super().__init__()
-        self.norm1 = ops.GroupNorm(GROUPS, width_in, eps=1e-6)
+        self.norm1 = make_norm(width_in, guide, ops)
         self.conv1 = ops.Conv2d(width_in, width, 3, padding=1)
-        self.norm2 = ops.GroupNorm(GROUPS, width, eps=1e-6)
+        self.norm2 = make_norm(width, guide, ops)
         self.conv2 = ops.Conv2d(width, width, 3, padding=1)
         self.nin_shortcut = ops.Conv2d(width_in, width, 1) if width_in != width else None
 
-    def forward(self, x: Tensor) -> Tensor:  # [B, width_in, h, w] -> [B, width, h, w]
-        y = self.conv1(F.silu(self.norm1(x)))
-        y = self.conv2(F.silu(self.norm2(y)))
-        return y + (x if self.nin_shortcut is None else self.nin_shortcut(x))
+    def forward(self, x: Tensor, guide: Tensor | None = None) -> Tensor:
+        """[B, width_in, h, w] -> [B, width, h, w]"""
+        y = self.conv1(F.silu(apply_norm(self.norm1, x, guide), inplace=True))
+        y = self.conv2(F.silu(apply_norm(self.norm2, y, guide), inplace=True))
+        return y.add_(self.shortcut(x))
+
+    def shortcut(self, x: Tensor) -> Tensor:
+        return x if self.nin_shortcut is None else self.nin_shortcut(x)
 
 
 class Attention(nn.Module):
     """One head over all places of the picture."""
 
-    def __init__(self, width: int, ops: Operations) -> None:
+    def __init__(self, width: int, ops: Operations, guide: int = 0) -> None:
         super().__init__()
-        self.norm = ops.GroupNorm(GROUPS, width, eps=1e-6)
+        self.norm = make_norm(width, guide, ops)
         self.q = ops.Conv2d(width, width, 1)
         self.k = ops.Conv2d(width, width, 1)
         self.v = ops.Conv2d(width, width, 1)
         self.proj_out = ops.Conv2d(width, width, 1)
 
-    def forward(self, x: Tensor) -> Tensor:  # [B, c, h, w]
-        y = self.norm(x)
+    def forward(self, x: Tensor, guide: Tensor | None = None, queries: int = 0) -> Tensor:
+        """[B, c, h, w]; `queries` at a time, by default all"""
+        y = apply_norm(self.norm, x, guide)
         q, k, v = (
             f(y).flatten(2).transpose(1, 2)[:, None] for f in (self.q, self.k, self.v)
         )  # [B, 1, h w, c]
-        y = F.scaled_dot_product_attention(q, k, v)
+        some = q.split(queries or q.shape[2], dim=2)
+        y = torch.cat([F.scaled_dot_product_attention(part, k, v) for part in some], dim=2)
         return x + self.proj_out(y[:, 0].transpose(1, 2).reshape(x.shape))
 
 
@@ -96,19 +104,20 @@ class Downsample(nn.Module):
 class Blocks(nn.Module):
     """One level: residual blocks, with attention after each where there is any, then the resampling."""
 
-    def __init__(self, width_in: int, level: Level, ops: Operations, up: bool) -> None:
+    def __init__(self, width_in: int, level: Level, ops: Operations, up: bool, guide: int = 0) -> None:
         super().__init__()
         steps = zip((width_in, *level.widths), level.widths, strict=False)
-        self.res = nn.ModuleList(Residual(a, b, ops) for a, b in steps)
-        self.attn = nn.ModuleList(Attention(b, ops) for b in level.widths if level.attention)
+        self.res = nn.ModuleList(Residual(a, b, ops, guide) for a, b in steps)
+        self.attn = nn.ModuleList(Attention(b, ops, guide) for b in level.widths if level.attention)
         self.upsample = Upsample(level.widths[-1], ops) if level.resample and up else None
         self.downsample = Downsample(level.widths[-1], ops) if level.resample and not up else None
 
-    def forward(self, x: Tensor) -> Tensor:  # [B, c, h, w], c and the resolution change
+    def forward(self, x: Tensor, guide: Tensor | None = None) -> Tensor:
+        """[B, c, h, w], c and the resolution change"""
         for number, block in enumerate(self.res):
-            x = block(x)
+            x = block(x, guide)
             if self.attn:
-                x = self.attn[number](x)
+                x = self.attn[number](x, guide)
         resample = self.upsample or self.downsample
         return x if resample is None else resample(x)
 
@@ -122,33 +131,38 @@ class Encoder(nn.Module):
             *(Blocks(width, level, ops, up=False) for width, level in zip(inputs, half.levels, strict=False))
         )
         self.mid = _mid(inputs[-1], ops)
-        self.norm_out = ops.GroupNorm(GROUPS, inputs[-1], eps=1e-6)
+        self.norm_out = make_norm(inputs[-1], 0, ops)
         self.conv_out = ops.Conv2d(inputs[-1], half.width_out, 3, padding=1)
 
     def forward(self, pixels: Tensor) -> Tensor:  # [B, 3, height, width] -> [B, z, rows, cols]
-        x = self.mid(self.conv_blocks(self.conv_in(pixels)))
-        return self.conv_out(F.silu(self.norm_out(x)))
+        x = self.conv_blocks(self.conv_in(pixels))
+        for block in self.mid:
+            x = block(x)
+        return self.conv_out(F.silu(self.norm_out(x), inplace=True))
 
 
 class Decoder(nn.Module):
     def __init__(self, half: Half, ops: Operations) -> None:
         super().__init__()
         inputs = [half.width] + [level.widths[-1] for level in half.levels]
+        steps = zip(inputs, half.levels, strict=False)
         self.conv_in = ops.Conv2d(half.width_in, half.width, 3, padding=1)
-        self.mid = _mid(half.width, ops)
-        self.conv_blocks = nn.Sequential(
-            *(Blocks(width, level, ops, up=True) for width, level in zip(inputs, half.levels, strict=False))
-        )
-        self.norm_out = ops.GroupNorm(GROUPS, inputs[-1], eps=1e-6)
+        self.mid = _mid(half.width, ops, half.guide)
+        self.conv_blocks = nn.ModuleList(Blocks(w, level, ops, True, half.guide) for w, level in steps)
+        self.norm_out = make_norm(inputs[-1], half.guide, ops)
         self.conv_out = ops.Conv2d(inputs[-1], half.width_out, 3, padding=1)
 
-    def forward(self, z: Tensor) -> Tensor:  # [B, z, rows, cols] -> [B, 3, height, width]
-        x = self.conv_blocks(self.mid(self.conv_in(z)))
-        return self.conv_out(F.silu(self.norm_out(x)))
+    def forward(self, z: Tensor, guide: Tensor | None) -> Tensor:
+        """[B, z, rows, cols] -> [B, 3, height, width]; `guide` [B, g, rows, cols] where norms are guided"""
+        x = self.conv_in(z)
+        for block in (*self.mid, *self.conv_blocks):
+            x = block(x, guide)
+        return self.conv_out(F.silu(apply_norm(self.norm_out, x, guide), inplace=True))
 
 
-def _mid(width: int, ops: Operations) -> nn.Sequential:
-    return nn.Sequential(Residual(width, width, ops), Attention(width, ops), Residual(width, width, ops))
+def _mid(width: int, ops: Operations, guide: int = 0) -> nn.ModuleList:
+    outer = (Residual(width, width, ops, guide) for _ in range(2))
+    return nn.ModuleList((next(outer), Attention(width, ops, guide), next(outer)))
 
 
 class VQGAN(nn.Module):
@@ -161,72 +175,17 @@ class VQGAN(nn.Module):
             self.quant_conv = ops.Conv2d(encoder.width_out, code, 1)
         self.post_quant_conv = ops.Conv2d(code, decoder.width_in, 1)
         self.decoder = Decoder(decoder, ops)
+        self.guided = decoder.guide > 0
+
+    def decoder_inputs(self, codes: Tensor) -> tuple[Tensor, Tensor | None]:
+        return self.post_quant_conv(codes), codes if self.guided else None
 
     def decode_codes(self, codes: Tensor) -> Tensor:
-        return self.decoder(self.post_quant_conv(codes))
+        return self.decoder(*self.decoder_inputs(codes))
+
+    def decode_in_strips(self, codes: Tensor, numbers: int = strips.NUMBERS) -> Tensor:
+        """The same within rounding, in far less memory and a little more time."""
+        return strips.decode(self.decoder, *self.decoder_inputs(codes), numbers)
 
     def encode_pixels(self, pixels: Tensor) -> Tensor:
         return self.quant_conv(self.encoder(pixels))
-
-
-def recognise(checkpoint: Checkpoint) -> bool:
-    return CODEBOOK in checkpoint and "decoder.conv_blocks.0.res.0.conv1.weight" in checkpoint
-
-
-def load(
-    checkpoint: Checkpoint, *, device: torch.device | str, dtype: torch.dtype, operations: Operations
-) -> ImageTokenizer:
-    vocabulary, code = checkpoint.shape(CODEBOOK, 2)
-    decoder = _half(checkpoint, "decoder", "upsample")
-    can_encode = any(name.startswith("encoder.") for name in checkpoint.tensors)
-    encoder = _half(checkpoint, "encoder", "downsample") if can_encode else None
-    factor = _factor(decoder)
-    if encoder is not None and _factor(encoder) != factor:
-        raise CheckpointError(
-            f"{checkpoint.description}: the decoder grows by {factor}, the encoder shrinks {_factor(encoder)}"
-        )
-    if decoder.width_out != 3 or (encoder is not None and encoder.width_in != 3):
-        raise CheckpointError(
-            f"{checkpoint.description}: the pictures of this network do not have 3 channels"
-        )
-    with torch.device("meta"):
-        module = VQGAN(code, encoder, decoder, operations)
-    left_out = {CODEBOOK, "quantize.codebook_used"}  # the second counts use in training
-    if encoder is None:
-        left_out |= {"quant_conv.weight", "quant_conv.bias"}
-    assign(module, checkpoint, device=device, dtype=dtype, ignore=left_out.__contains__)
-    return ImageTokenizer(
-        kind="llamagen",
-        codebook=F.normalize(checkpoint.read(CODEBOOK).float(), dim=-1),
-        factor=factor,
-        module=module.eval(),
-        dtype=dtype,
-        can_encode=can_encode,
-        name=checkpoint.description,
-    )
-
-
-def _factor(half: Half) -> int:
-    return 2 ** sum(level.resample for level in half.levels)
-
-
-def _half(checkpoint: Checkpoint, side: str, resample: str) -> Half:
-    """Read the sizes off the tensors of `side`."""
-    width, width_in = checkpoint.shape(f"{side}.conv_in.weight", 4)[:2]
-    levels = []
-    for number in range(checkpoint.count(f"{side}.conv_blocks.")):
-        prefix = f"{side}.conv_blocks.{number}."
-        blocks = range(max(1, checkpoint.count(f"{prefix}res.")))
-        levels.append(
-            Level(
-                widths=tuple(checkpoint.shape(f"{prefix}res.{b}.conv1.weight", 4)[0] for b in blocks),
-                attention=any(name.startswith(f"{prefix}attn.") for name in checkpoint.tensors),
-                resample=f"{prefix}{resample}.conv.weight" in checkpoint,
-            )
-        )
-    odd = [w for w in (width, *(w for level in levels for w in level.widths)) if w < 1 or w % GROUPS]
-    if odd:
-        raise CheckpointError(
-            f"{checkpoint.description}: {odd[0]} channels do not divide into {GROUPS} groups"
-        )
-    return Half(width_in, width, checkpoint.shape(f"{side}.conv_out.weight", 4)[0], tuple(levels))
