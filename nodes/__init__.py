@@ -20,12 +20,14 @@ from .decoders import (
 )
 from .encode_prompt import JacobiAREncodePrompt
 from .generate import JacobiARGenerate
+from .list_models import JacobiARListModels
 from .load_model import JacobiARLoadModel
 from .preset_decoder import JacobiARDecoderPreset
 from .row_decoders import JacobiARDecoderPJD, JacobiARDecoderZipAR
 
 NODES: list[type[io.ComfyNode]] = [
     JacobiARLoadModel,
+    JacobiARListModels,
     JacobiAREncodePrompt,
     JacobiARDecoderPreset,
     JacobiARDecoderAutoregressive,

@@ -1,0 +1,108 @@
+"""The models that a person has, as text: what each file is, how large, and what it lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..model_loaders.companions import ENCODER, PICTURES, where_from
+from ..model_loaders.errors import CheckpointError
+from ..model_loaders.image_model import ImageModel
+from ..model_loaders.image_tokenizer import ImageTokenizer
+from .tokenizer_search import Load, described, find_tokenizer
+
+Look = Callable[[Path], "ImageModel | ImageTokenizer | str"]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What stands for a loaded tokenizer while only headers were read."""
+
+    name: str
+    tokenizer: ImageTokenizer
+
+
+def listing(
+    files: Mapping[str, Path],
+    folders: list[Path],
+    packaged: Mapping[str, Path],
+    encoder: Path | None,
+    look: Look,
+) -> str:
+    """A paragraph for each file: models first, then image tokenizers, then what loads as neither.
+
+    files: shown name -> path. packaged: image tokenizers of this package, which fit the built-in model.
+    encoder: the text encoder that a model would get. look: what a path holds, or why it does not load.
+    """
+    found = {name: look(path) for name, path in files.items()}
+    models = {name: it for name, it in found.items() if isinstance(it, ImageModel)}
+    tokenizers = {name: it for name, it in found.items() if isinstance(it, ImageTokenizer)}
+    faults = {name: it for name, it in found.items() if isinstance(it, str)}
+    where = ", ".join(str(folder) for folder in folders)
+    parts = [
+        f"{len(models)} models, {len(tokenizers)} image tokenizers, {len(faults)} other files in {where}"
+    ]
+    for name, model in models.items():
+        lines = [f"{name}: {model.name}", size_line(model.transformer, files[name])]
+        lines += needs(model, files[name], files, packaged, encoder, look)
+        parts.append("\n   ".join(lines))
+    for name, vq in tokenizers.items():
+        kind = f"image tokenizer ({described(vq.kind, vq.vocabulary)})"
+        parts.append(f"{name}: {kind}\n   {size_line(vq.module, files[name])}")
+    parts += [f"{name}: does not load\n   {fault}" for name, fault in faults.items()]
+    return "\n\n".join(parts)
+
+
+def size_line(module: Any, path: Path) -> str:
+    parameters = sum(p.numel() for p in module.parameters())
+    return f"{shown_count(parameters)} parameters, {shown_bytes(size_on_disk(path))} on disk"
+
+
+def needs(
+    model: ImageModel,
+    path: Path,
+    files: Mapping[str, Path],
+    packaged: Mapping[str, Path],
+    encoder: Path | None,
+    look: Look,
+) -> list[str]:
+    """Lines on what the model takes besides its own weights."""
+    lines = []
+    try:
+        vq = find_tokenizer(model, path, files, packaged, loader(files, packaged, look))
+    except ValueError as error:
+        lines.append(f"image tokenizer: {error}")
+    else:
+        source = where_from(model.family, PICTURES) or "Put the VQ file that came with the model beside it"
+        lines.append(f"image tokenizer: {vq.name if vq else f'missing. {source}.'}")
+    source = where_from(model.family, ENCODER)
+    if source:
+        lines.append(f"text encoder: {encoder.name if encoder else f'missing. {source}.'}")
+    return lines
+
+
+def loader(files: Mapping[str, Path], packaged: Mapping[str, Path], look: Look) -> Load:
+    names = {path: name for name, path in (files | packaged).items()}
+
+    def load(path: Path) -> Any:
+        found = look(path)
+        if not isinstance(found, ImageTokenizer):
+            raise CheckpointError(f"{path.name} is no image tokenizer")
+        return Seen(names.get(path, path.name), found)
+
+    return load
+
+
+def size_on_disk(path: Path) -> int:
+    files = [path] if path.is_file() else [entry for entry in path.iterdir() if entry.is_file()]
+    return sum(file.stat().st_size for file in files)
+
+
+def shown_count(number: int) -> str:
+    return f"{number / 1e9:.2f} billion" if number >= 1e9 else f"{number / 1e6:.1f} million"
+
+
+def shown_bytes(number: float) -> str:
+    return f"{number / 2**30:.2f} GiB" if number >= 2**29 else f"{number / 2**20:.1f} MiB"

@@ -1,0 +1,93 @@
+"""The list of models: every kind of file says what it is, what it lacks, or why it does not load."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from jacobi_ar.model_loaders import look as looking
+from jacobi_ar.model_loaders.load import BUILTIN_MODEL
+from jacobi_ar.model_loaders.load_tokenizer import BUILTIN_TOKENIZER
+from jacobi_ar.model_loaders.look import look
+from jacobi_ar.nodes.model_files import weight_choices
+from jacobi_ar.nodes.model_listing import listing
+from safetensors.torch import save_file
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+PACKAGED = {"built-in": BUILTIN_TOKENIZER}
+
+
+def paragraphs(folder: Path, encoder: Path | None = None) -> dict[str, str]:
+    """Shown name -> its paragraph."""
+    text = listing(weight_choices([folder]), [folder], PACKAGED, encoder, look)
+    return dict(part.split(": ", 1) for part in text.split("\n\n")[1:])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    shutil.copy(BUILTIN_MODEL, tmp_path / "small.safetensors")
+    shutil.copy(GOLDEN / "llamagen_c2i_tiny.pt", tmp_path / "c2i.pt")
+    shutil.copy(GOLDEN / "llamagen_t2i_tiny.pt", tmp_path / "t2i.pt")
+    return tmp_path
+
+
+def test_models_say_what_they_are_and_what_they_lack(folder: Path) -> None:
+    found = paragraphs(folder)
+    assert found["small.safetensors"].startswith("the built-in model\n")
+    assert (
+        "million parameters" in found["small.safetensors"]
+        and "image tokenizer: built-in" in found["small.safetensors"]
+    )
+    source = "https://huggingface.co/FoundationVision/LlamaGen/resolve/main/vq_ds16_c2i.pt"
+    assert f"missing. Download {source} into the folder models/ar_image" in found["c2i.pt"]
+    assert "text encoder" not in found["c2i.pt"]
+    assert "huggingface.co/google/flan-t5-xl into the folder models/text_encoders" in found["t2i.pt"]
+    assert "text encoder: flan" in paragraphs(folder, Path("flan"))["t2i.pt"]
+
+
+def test_a_mirror_of_the_hub_is_named_instead(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "https://mirror.example/")
+    assert "https://mirror.example/FoundationVision/LlamaGen/resolve" in paragraphs(folder)["c2i.pt"]
+
+
+def test_an_image_tokenizer_is_found_for_its_model(folder: Path) -> None:
+    shutil.copy(GOLDEN / "llamagen_vq_tiny.pt", folder / "vq.pt")
+    found = paragraphs(folder)
+    assert found["vq.pt"].startswith("image tokenizer (llamagen")
+    sizes = {name: look(folder / name).vocabulary for name in ("c2i.pt", "vq.pt")}
+    assert ("image tokenizer: vq.pt" in found["c2i.pt"]) == (sizes["c2i.pt"] == sizes["vq.pt"])
+
+
+def test_what_does_not_load_says_why(folder: Path) -> None:
+    whole = BUILTIN_MODEL.read_bytes()
+    (folder / "cut.safetensors").write_bytes(whole[: len(whole) // 2])
+    (folder / "note.pt").write_text("hello")
+    save_file({"unet.weight": torch.ones(2)}, folder / "other.safetensors")
+    (folder / "big").mkdir()
+    index = {"weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}}
+    (folder / "big" / "model.safetensors.index.json").write_text(json.dumps(index))
+    (folder / "big" / "config.json").write_text("{}")
+    save_file({"a": torch.ones(1)}, folder / "big" / "model-00001-of-00002.safetensors")
+    found = paragraphs(folder)
+    for name, reason in {
+        "cut.safetensors": "cut off or damaged",
+        "note.pt": "no safetensors and no torch file",
+        "other.safetensors": "unet.weight",
+        "big": "model-00002-of-00002.safetensors",
+    }.items():
+        assert found[name].startswith("does not load\n") and reason in found[name]
+    assert len(found) == 7
+
+
+def test_no_weight_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = []
+    monkeypatch.setattr(looking, "open_checkpoint", lambda path: opened.append(original(path)) or opened[-1])
+    model = look(folder / "small.safetensors")
+    assert not isinstance(model, str) and all(p.is_meta for p in model.transformer.parameters())
+    assert opened[0].used and opened[0]._reading is None
+
+
+original = looking.open_checkpoint
