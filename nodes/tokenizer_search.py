@@ -19,12 +19,14 @@ def find_tokenizer(
     packaged: Mapping[str, Path],
     load: Load,
 ) -> TokenizerValue | None:
-    """The one tokenizer of the model's kind: among the files beside it (`path`), else among all, else the
-    packaged one. None where none fits, a ValueError where several do.
+    """The one tokenizer of the model's kind: in the model's own files (`path`), as Janus has it, else among
+    the files beside it, else among all, else the packaged one. None where none fits, a ValueError where
+    several do.
     """
+    own = {model.name: path}
     others = {name: file for name, file in files.items() if file != path}
     beside = {name: file for name, file in others.items() if file.parent == path.parent}
-    for candidates in (beside, others, packaged):
+    for candidates in (own, beside, others, packaged):
         loaded = {name: fits(model, file, load) for name, file in candidates.items()}
         fitting = {name: vq for name, vq in loaded.items() if vq is not None}
         if len(fitting) > 1:

@@ -19,6 +19,8 @@ CONTENT: dict[str, Any] = {
     "larger.pt": ("vq", 16),
     "other.pt": ("other", 8),
     "transformer.pt": CheckpointError("no tokenizer"),
+    "model.pt": CheckpointError("no tokenizer"),
+    "whole.pt": ("vq", 8),
     "dangling.pt": FileNotFoundError(2, "No such file or directory"),
     "locked.pt": PermissionError(13, "Permission denied"),
     PACKAGED.name: ("vq", 8),
@@ -33,10 +35,10 @@ def load(path: Path) -> Any:
     return SimpleNamespace(path=path, tokenizer=SimpleNamespace(kind=kind, vocabulary=vocabulary))
 
 
-def found(*names: str, model: Any = MODEL) -> Path | None:
-    """What is found for the model m/model.pt beside these files."""
-    files = {name: ROOT / name for name in ("m/model.pt", *names)}
-    vq = find_tokenizer(model, ROOT / "m" / "model.pt", files, {"built-in": PACKAGED}, load)
+def found(*names: str, model: Any = MODEL, file: str = "m/model.pt") -> Path | None:
+    """What is found for the model in `file` beside these files."""
+    files = {name: ROOT / name for name in (file, *names)}
+    vq = find_tokenizer(model, ROOT / file, files, {"built-in": PACKAGED}, load)
     return vq and vq.path
 
 
@@ -48,6 +50,10 @@ def test_what_cannot_be_read_is_passed_over() -> None:
 
 def test_the_one_beside_the_model_wins() -> None:
     assert found("vq.pt", "m/again.pt") == ROOT / "m" / "again.pt"
+
+
+def test_the_one_in_the_model_itself_wins() -> None:
+    assert found("vq.pt", "m/again.pt", file="m/whole.pt") == ROOT / "m" / "whole.pt"
 
 
 def test_several_that_fit_are_named() -> None:
