@@ -20,6 +20,7 @@ from .decoders import (
 )
 from .encode_prompt import JacobiAREncodePrompt
 from .generate import JacobiARGenerate
+from .keep_tokens import JacobiARKeepRows, JacobiARTokenMask
 from .list_models import JacobiARListModels
 from .load_model import JacobiARLoadModel
 from .preset_decoder import JacobiARDecoderPreset
@@ -43,6 +44,8 @@ NODES: list[type[io.ComfyNode]] = [
     JacobiARAddPrediction,
     JacobiARGenerate,
     JacobiARDecodeTokens,
+    JacobiARKeepRows,
+    JacobiARTokenMask,
 ]
 
 

@@ -32,10 +32,14 @@ class JacobiARDecodeTokens(io.ComfyNode):
             inputs=[
                 sockets.Tokenizer.Input(
                     "tokenizer",
-                    tooltip="The image tokenizer from Load AR Image Model. It must be of the kind that the "
+                    tooltip="The image tokenizer from Load AR Image Model. It must be the one that the "
                     "tokens were made for.",
                 ),
-                sockets.Tokens.Input("tokens", tooltip="Image tokens from Generate Image Tokens."),
+                sockets.Tokens.Input(
+                    "tokens",
+                    tooltip="Image tokens from Generate Image Tokens, Load Token Grid or Encode Image to "
+                    "Tokens.",
+                ),
             ],
             outputs=[
                 io.Image.Output(
@@ -50,17 +54,9 @@ class JacobiARDecodeTokens(io.ComfyNode):
     def execute(cls, tokenizer: TokenizerValue, tokens: TokenGridValue) -> io.NodeOutput:
         with explained(cls.NAME, MEMORY_ADVICE):
             check_wires(tokenizer=tokenizer, tokens=tokens)
-            check_kinds(tokenizer.tokenizer.kind, tokens.tokenizer_kind)
+            tokens.check_tokenizer(tokenizer.identity)
+            tokens.check_complete()
             return io.NodeOutput(decode_pictures(tokenizer, tokens.tokens))
-
-
-def check_kinds(tokenizer_kind: str, tokens_kind: str) -> None:
-    if tokenizer_kind != tokens_kind:
-        raise ValueError(
-            f'these tokens were made for the image tokenizer "{tokens_kind}", but the connected one is '
-            f'"{tokenizer_kind}": the picture would be noise. Connect the tokenizer output of the Load AR '
-            "Image Model node that made them."
-        )
 
 
 def decode_pictures(

@@ -5,16 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 
 from comfy_api.latest import io
 from PIL import Image
 from torch import Tensor
 
-from ..decoding import Decoder, DecodeResult, StepReport, decode
+from ..decoding import Decoder, DecodeResult, StepReport, Trace, decode
 from ..model_loaders.image_transformer import Prompt, check_family
 from . import host, sockets
 from .errors import explained
+from .fixed_tokens import given_words, kept_for
 from .inputs import check_wires
+from .picture_facts import GENERATED, PictureFacts
 from .presets import DecoderValue, resolved
 from .previews import PreviewBudget, preview_picture, without_holes
 from .report import facts, progress_line, summary
@@ -130,6 +133,13 @@ class JacobiARGenerate(io.ComfyNode):
                     "and needs more memory; each picture advances at its own pace, and is the one of "
                     "its own seed, up to rounding (see seed).",
                 ),
+                sockets.Tokens.Input(
+                    "fixed_tokens",
+                    optional=True,
+                    tooltip="Optional: tokens to keep, from Keep Rows or Token Mask; the rest is drawn. One "
+                    "picture serves the whole batch. Exact where the kept tokens come first, approximate "
+                    "where some lie behind drawn ones: the node says which.",
+                ),
             ],
             outputs=[
                 sockets.Tokens.Output(
@@ -157,17 +167,34 @@ class JacobiARGenerate(io.ComfyNode):
         rows: int,
         columns: int,
         batch_size: int,
+        fixed_tokens: TokenGridValue | None = None,
     ) -> io.NodeOutput:
         with explained(cls.NAME, MEMORY_ADVICE):
-            check_wires(model=model, prompt=prompt, decoder=decoder)
+            check_wires(model=model, prompt=prompt, decoder=decoder, fixed_tokens=fixed_tokens)
             check_family([prompt], model.model.family)
             sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
-            settings = resolve(model.model, seed, batch_size, guidance, sampling, (rows, columns))
+            shape = (rows, columns) if fixed_tokens is None else fixed_shape(fixed_tokens, rows, columns)
+            if fixed_tokens is not None:
+                fixed_tokens.check_tokenizer(model.tokenizer.identity)
+            settings = resolve(model.model, seed, batch_size, guidance, sampling, shape)
+            if fixed_tokens is not None:
+                settings = replace(settings, kept=kept_for(fixed_tokens, batch_size, shape))
             chosen = resolved(decoder, model.model.family)
-            return generate(model, prompt, chosen, for_decoder(settings, chosen))
+            return generate(model, prompt, chosen, for_decoder(settings, chosen), fixed_tokens)
 
 
-def generate(model: ModelValue, prompt: Prompt, decoder: Decoder, settings: RunSettings) -> io.NodeOutput:
+def fixed_shape(fixed: TokenGridValue, rows: int, columns: int) -> tuple[int, int]:
+    """Rows and columns of the run: the fixed tokens' own where the widgets leave it open."""
+    return rows or fixed.tokens.shape[1], columns or fixed.tokens.shape[2]
+
+
+def generate(
+    model: ModelValue,
+    prompt: Prompt,
+    decoder: Decoder,
+    settings: RunSettings,
+    fixed: TokenGridValue | None = None,
+) -> io.NodeOutput:
     """One run: memory, the loop, and what came of it."""
     prompts = [prompt] * len(settings.seeds)
     previews = LivePreviews(model.tokenizer) if host.previews_wanted() else None
@@ -178,14 +205,8 @@ def generate(model: ModelValue, prompt: Prompt, decoder: Decoder, settings: RunS
     seconds = time.perf_counter() - started
     text = summary(result.trace, decoder, settings, seconds)
     host.show_text(text)
-    tokens = TokenGridValue(
-        tokens=result.tokens,
-        tokenizer_kind=model.model.tokenizer_kind,
-        family=model.model.family,
-        seeds=settings.seeds,
-        prompt=prompt.text,
-        decoder=decoder.describe(),
-    )
+    made = picture_facts(model, prompt, result.trace, settings, fixed)
+    tokens = TokenGridValue(result.tokens, model.tokenizer.identity, made)
     preview_seconds = previews.budget.spent if previews else 0.0
     report = facts(result.trace, decoder, settings, seconds, preview_seconds)
     return io.NodeOutput(tokens, result.trace, ui={"text": (text,), "jacobi_ar": [report]})
@@ -202,7 +223,7 @@ def run(
     target = model.model.target(settings.grid, settings.guidance, model.loaded.resident.device)
     codebook = model.tokenizer.codebook
     progress = host.Progress(settings.grid.cells * len(prompts))
-    decoding = decode(target, prompts, decoder, settings.sampling, settings.seeds, codebook=codebook)
+    decoding = decode(target, prompts, decoder, settings.sampling, settings.seeds, settings.kept, codebook)
     with closing(decoding) as reports:
         for report in reports:
             host.stop_if_interrupted()
@@ -211,6 +232,34 @@ def run(
             progress.update(fixed, progress_line(fixed, report.total, report.passes, len(prompts)), picture)
     assert report.result is not None
     return report.result
+
+
+def picture_facts(
+    model: ModelValue, prompt: Prompt, trace: Trace, settings: RunSettings, fixed: TokenGridValue | None
+) -> tuple[PictureFacts, ...]:
+    """How each picture of the run was made."""
+    shared = PictureFacts(
+        made_by=GENERATED,
+        model=model.model.name,
+        family=model.model.family,
+        dtype=str(model.model.dtype).removeprefix("torch."),
+        prompt=prompt.text,
+        decoder=trace.decoder,
+        promise=str(trace.promise),
+        guidance=settings.guidance,
+        temperature=settings.sampling.temperature,
+        top_k=settings.sampling.top_k,
+        top_p=settings.sampling.top_p,
+        rows=settings.grid.rows,
+        columns=settings.grid.cols,
+    )
+    if fixed is None or settings.kept is None:
+        return tuple(replace(shared, seed=seed) for seed in settings.seeds)
+    sources = fixed.facts * (1 if fixed.pictures > 1 else len(settings.seeds))
+    return tuple(
+        replace(shared, seed=seed, given=given_words(kept), given_from=source)
+        for seed, kept, source in zip(settings.seeds, settings.kept, sources, strict=True)
+    )
 
 
 class LivePreviews:

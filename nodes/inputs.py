@@ -9,25 +9,35 @@ from __future__ import annotations
 from collections.abc import Iterable
 from numbers import Integral, Real
 
+from torch import Tensor
+
 from ..decoding import DRAWS, INITIALISERS, Decoder
 from ..model_loaders.image_transformer import Prompt
 from .presets import Preset
 from .values import ModelValue, TokenGridValue, TokenizerValue
 
+TOKEN_SOURCE = "a node that gives tokens, such as Generate Image Tokens"
 # Name of a wired input -> what travels on the wire, and where it comes from.
 WIRES: dict[str, tuple[tuple[type, ...], str]] = {
     "model": ((ModelValue,), "the model output of Load AR Image Model"),
     "tokenizer": ((TokenizerValue,), "the tokenizer output of Load AR Image Model"),
     "prompt": ((Prompt,), "Encode AR Prompt"),
     "decoder": ((Decoder, Preset), "a decoder node"),
-    "tokens": ((TokenGridValue,), "Generate Image Tokens"),
+    "tokens": ((TokenGridValue,), TOKEN_SOURCE),
+    "other_tokens": ((TokenGridValue,), TOKEN_SOURCE),
+    "fixed_tokens": ((TokenGridValue,), "Keep Rows or Token Mask"),
+    "image": ((Tensor,), "a node that gives an image"),
+    "mask": ((Tensor,), "a node that gives a mask"),
 }
+OPTIONAL = {"fixed_tokens"}  # may be left unconnected
 
 
 def check_wires(**values: object) -> None:
     """Refuses what did not come from the node that makes it; by input name."""
     for name, value in values.items():
         kinds, source = WIRES[name]
+        if value is None and name in OPTIONAL:
+            continue
         if not isinstance(value, kinds):
             raise ValueError(f"{name} must be connected to {source}; what came is {shown(value)}.")
 

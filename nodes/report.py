@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..decoding import Decoder, Trace
+from .fixed_tokens import APPROXIMATE_NOTE
 from .run_settings import RunSettings
 
 
@@ -24,6 +25,7 @@ def summary(trace: Trace, decoder: Decoder, settings: RunSettings, seconds: floa
             f"{passes} · {trace.cells / trace.passes:.1f} a pass · {seconds:.2f} s",
             f"{decoder.describe()} · promise: {trace.promise}",
             *settings.lines(),
+            *([] if trace.promise == decoder.promise else [APPROXIMATE_NOTE]),
         ]
     )
 

@@ -21,8 +21,10 @@ REMEMBERED_COPIES = 4  # and of each earlier step that prediction remembers
 
 def run_bytes(model: ImageModel, prompts: Sequence[Prompt], decoder: Decoder, settings: RunSettings) -> int:
     """The cache, the laws of one step, and what the decoder keeps for itself."""
-    nothing_kept = np.full((1, settings.grid.cells), -1)
-    slots = decoder.schedule.cache_slots(Stream(settings.grid, nothing_kept))
+    kept = np.full((1, settings.grid.cells), -1)
+    if settings.kept is not None:
+        kept = settings.kept.flatten(1).numpy()
+    slots = decoder.schedule.cache_slots(Stream(settings.grid, kept))
     cache = model.cache_bytes(prompts, settings.grid, settings.guidance, slots)
     laws = len(prompts) * law_rows(decoder, settings.grid) * model.vocabulary * 4
     return cache + law_copies(decoder) * laws + neighbour_bytes(decoder, model.vocabulary)

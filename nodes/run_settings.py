@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+
+from torch import Tensor
 
 from ..decoding import Decoder, SamplingSettings, TokenGrid, image_seeds
 from ..decoding.verifiers import GreedyMatch
 from ..model_loaders.image_model import ImageModel
+from .fixed_tokens import given_words
 from .inputs import number, whole_number
 
 AUTO = -1  # of guidance and top_k
@@ -16,13 +19,17 @@ MOST_GUIDANCE, MOST_TOP_K = 30.0, 1_000_000
 
 @dataclass(frozen=True)
 class RunSettings:
-    """Grid, guidance, sampling and a seed for each picture; `automatic` names what the model chose."""
+    """Grid, guidance, sampling and a seed for each picture; `automatic` names what the model chose.
+
+    kept: [B, rows, cols] int64, tokens that are given, -1 where to draw; None where none is.
+    """
 
     grid: TokenGrid
     guidance: float
     sampling: SamplingSettings
     seeds: tuple[int, ...]
     automatic: frozenset[str] = frozenset()
+    kept: Tensor | None = field(default=None, compare=False)
 
     def lines(self) -> list[str]:
         def shown(name: str, value: object) -> str:
@@ -36,7 +43,12 @@ class RunSettings:
         if self.sampling.top_p < 1:
             law.append(f"top-p {self.sampling.top_p:g}")
         seeds = f"seed{'s' if len(self.seeds) > 1 else ''} {', '.join(map(str, self.seeds))}"
-        return [" · ".join(law), f"{shown('grid', f'{self.grid.rows} x {self.grid.cols}')} · {seeds}"]
+        given = [] if self.kept is None else sorted({given_words(grid) for grid in self.kept} - {""})
+        return [
+            " · ".join(law),
+            f"{shown('grid', f'{self.grid.rows} x {self.grid.cols}')} · {seeds}",
+            *(["given: " + "; ".join(given)] if given else []),
+        ]
 
 
 def resolve(

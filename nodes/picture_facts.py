@@ -1,0 +1,69 @@
+"""How a picture was made: what is needed to make it again alone, for files and for people."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from .package_version import package_version
+
+PNG_KEY = "jacobi_ar"  # of the text chunk
+GENERATED, ENCODED = "Generate Image Tokens", "Encode Image to Tokens"
+
+
+@dataclass(frozen=True)
+class PictureFacts:
+    """Of one picture. None, empty: does not apply, such as the seed of a picture that was not generated.
+
+    With these values in Generate Image Tokens and batch_size 1 the picture comes again (up to rounding);
+    where tokens were given it takes those tokens too.
+    """
+
+    made_by: str
+    model: str = ""
+    family: str = ""
+    dtype: str = ""
+    prompt: str | None = None
+    seed: int | None = None
+    decoder: str = ""
+    promise: str = ""
+    guidance: float | None = None
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    rows: int = 0
+    columns: int = 0
+    given: str = ""  # tokens that were not decoded, in words
+    given_from: PictureFacts | None = None  # where they came from
+    version: str = ""  # of this package; filled in where it is made
+
+    def __post_init__(self) -> None:
+        if not self.version:
+            object.__setattr__(self, "version", package_version())
+
+    def as_json(self) -> dict[str, Any]:
+        """JSON values without what does not apply. The seed is a string: 64 bits are too many for a
+        JavaScript number."""
+        found = {name: value for name, value in asdict(self).items() if value not in (None, "")}
+        if self.seed is not None:
+            found["seed"] = str(self.seed)
+        if self.given_from is not None:
+            found["given_from"] = self.given_from.as_json()
+        return found
+
+    @classmethod
+    def from_json(cls, found: dict[str, Any]) -> PictureFacts:
+        """ValueError, KeyError or TypeError for what `as_json` does not make; unknown names are left out, so
+        that newer files can be read."""
+        known = {field.name for field in fields(cls)}
+        values = {name: value for name, value in found.items() if name in known}
+        if "seed" in values:
+            values["seed"] = int(values["seed"])
+        if "given_from" in values:
+            values["given_from"] = cls.from_json(values["given_from"])
+        return cls(**values)
+
+    def text(self) -> str:
+        """For a PNG or a file header."""
+        return json.dumps(self.as_json())
