@@ -49,6 +49,7 @@ class Checkpoint:
         self.tensors: dict[str, TensorInfo] = {}
         # What was taken from it, and whether by a layer that may store it in float8.
         self.used: dict[str, bool] = {}
+        self.used_texts: dict[str, str] = {}  # and files beside it: name -> content
         self._source: dict[str, tuple[Reader, str]] = {}
         self._reading: Reader | None = None
         for file, reader in readers.items():
@@ -120,8 +121,17 @@ class Checkpoint:
         return any(info.dtype in FLOAT8 for info in self.tensors.values())
 
     def text(self, name: str) -> str | None:
-        """The file `name` that was packed with the weights."""
-        return self.metadata.get(packing.TEXT + name)
+        """The small file `name` that lies beside the weights, or was packed with them."""
+        text = self.metadata.get(packing.TEXT + name)
+        file = (self.path if self.path.is_dir() else self.path.parent) / name
+        if text is None and packing.FORMAT not in self.metadata and file.is_file():
+            try:
+                text = file.read_text(encoding="utf-8")
+            except (OSError, ValueError) as error:
+                raise CheckpointError(f"{file} cannot be read ({error})") from error
+        if text is not None:
+            self.used_texts[name] = text
+        return text
 
     def packed_tokenizer(self) -> Checkpoint | None:
         """The image tokenizer that was packed with the weights, as a checkpoint of its own."""

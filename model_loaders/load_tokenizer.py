@@ -9,7 +9,7 @@ from types import ModuleType
 import torch
 
 from . import vq_files
-from .checkpoint import open_checkpoint
+from .checkpoint import Checkpoint, open_checkpoint
 from .errors import CheckpointError
 from .families import builtin_vq
 from .image_tokenizer import ImageTokenizer, Operations
@@ -29,7 +29,18 @@ def load_image_tokenizer(
     operations: Operations = torch.nn,
 ) -> ImageTokenizer:
     """Load the image tokenizer (VQ) in `path`. What it is goes by the names and shapes of its tensors."""
-    checkpoint = open_checkpoint(path)
+    return load_opened_tokenizer(open_checkpoint(path), device=device, dtype=dtype, operations=operations)
+
+
+def load_opened_tokenizer(
+    checkpoint: Checkpoint,
+    *,
+    device: torch.device | str,
+    dtype: torch.dtype = torch.float32,
+    operations: Operations = torch.nn,
+) -> ImageTokenizer:
+    """As `load_image_tokenizer`; on the meta device only headers and the codebook are read."""
+    checkpoint = checkpoint.packed_tokenizer() or checkpoint
     for kind in KINDS:
         if kind.recognise(checkpoint):
             return kind.load(checkpoint, device=device, dtype=dtype, operations=operations)

@@ -7,20 +7,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from .checkpoint import Checkpoint
 from .errors import CheckpointError, DependencyError
 
 
 class TextTokenizer:
     """Text to ids, without any token that the text does not hold: each family adds its own by name."""
 
-    def __init__(self, path: Path, rows: int) -> None:
-        """`rows` of the model's table of embeddings: more tokens than that belong to another model."""
-        self.path = path
-        self._tokenizer = read_tokenizer(path)
+    def __init__(self, text: str, rows: int, description: str) -> None:
+        """`text` is the content of tokenizer.json, `description` says in errors where it is from. More tokens
+        than the `rows` of the model's table of embeddings belong to another model."""
+        self.text = text
+        self.description = description
+        self._tokenizer = read_tokenizer(text, description)
         size = self._tokenizer.get_vocab_size()
         if size > rows:
             raise CheckpointError(
-                f"{path} does not belong to this model: it has {size} tokens, the model {rows}"
+                f"{description} does not belong to this model: it has {size} tokens, the model {rows}"
             )
 
     def encode(self, text: str) -> list[int]:
@@ -33,11 +36,13 @@ class TextTokenizer:
         """Id of a token by its name, as a family's special tokens are looked up."""
         number = self._tokenizer.token_to_id(token)
         if number is None:
-            raise CheckpointError(f"{self.path} does not belong to this model: it has no token {token}")
+            raise CheckpointError(
+                f"{self.description} does not belong to this model: it has no token {token}"
+            )
         return number
 
 
-def read_tokenizer(path: Path) -> Any:
+def read_tokenizer(text: str, description: str) -> Any:
     """A `tokenizers.Tokenizer` that neither pads nor cuts."""
     try:
         from tokenizers import Tokenizer
@@ -47,12 +52,35 @@ def read_tokenizer(path: Path) -> Any:
             f'for the Python that runs here: "{sys.executable}" -m pip install --upgrade tokenizers'
         ) from error
     try:
-        tokenizer = Tokenizer.from_file(str(path))
+        tokenizer = Tokenizer.from_str(text)
     except Exception as error:  # the library raises nothing narrower
-        raise CheckpointError(f"{path} is damaged or no tokenizer file ({error})") from error
+        raise CheckpointError(f"{description} is damaged or no tokenizer file ({error})") from error
     # The file may ask for its own.
     tokenizer.no_padding()
     tokenizer.no_truncation()
+    return tokenizer
+
+
+def find_text_tokenizer(
+    checkpoint: Checkpoint, names: Sequence[str], rows: int, source: str
+) -> TextTokenizer:
+    """The text tokenizer that belongs to the weights: packed with them, or the first file of these names.
+
+    Looked for beside the weights and in a folder `tokenizer` there, then the same one and two levels up, as
+    far as the official repositories put it. `rows` is the size of the model's table of embeddings, `source`
+    the sentence of an error that says where to get the file.
+    """
+    packed = next((text for text in map(checkpoint.text, names) if text is not None), None)
+    if packed is not None:
+        tokenizer = TextTokenizer(packed, rows, f"the text tokenizer of {checkpoint.path.name}")
+    else:
+        file = find_tokenizer_file(checkpoint.path, names, source)
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise CheckpointError(f"{file} cannot be read ({error})") from error
+        tokenizer = TextTokenizer(text, rows, str(file))
+        checkpoint.used_texts[names[0]] = tokenizer.text
     return tokenizer
 
 

@@ -20,7 +20,7 @@ from ..checkpoint import Checkpoint
 from ..companions import TEXT, where_from
 from ..image_model import SamplingDefaults
 from ..strict import Source, assign
-from ..text_tokenizer import TextTokenizer, find_tokenizer_file
+from ..text_tokenizer import TextTokenizer, find_text_tokenizer
 from ..token_prompts import TokenPromptModel, TokenPromptTransformer
 from ..transformer import TransformerConfig
 from .llama_layout import llama_names, part_of_config, read_llama_config, rope_base, setting
@@ -141,8 +141,7 @@ def load(
     vocabulary, code_width = checkpoint.shape(f"{names.codes}.weight", 2)
     size = SIZES.get((config.dim, config.layers), f"({config.layers} layers of {config.dim})")
     source = where_from("Janus-Pro-7B" if size == "7B" else "Janus-Pro", TEXT)
-    file = find_tokenizer_file(checkpoint.path, ["tokenizer.json"], source)
-    layout = JanusLayout(TextTokenizer(file, inputs))
+    layout = JanusLayout(find_text_tokenizer(checkpoint, ["tokenizer.json"], inputs, source))
     network = JanusTransformer(
         config,
         vocabulary,
