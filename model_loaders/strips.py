@@ -20,7 +20,7 @@ from .vq_norms import GuidedNorm, group_affine, spread
 if TYPE_CHECKING:
     from .vqgan import Attention, Decoder, Residual
 
-NUMBERS = 2**24  # in a strip, of its input: 64 MiB in float32
+NUMBERS = 2**23  # in a strip, of its input: 32 MiB in float32
 Prepare = Callable[
     [Tensor, int], Tensor
 ]  # rows of a tensor and the number of the first -> a convolution's input
