@@ -24,6 +24,8 @@ class Trace:
     accepted: list[list[int]] = field(
         default_factory=list
     )  # per pass: accepted drafts of each image, -1 where idle
+    # [B, rows, cols] float32, bits: of the law that each token was fixed under; once the run has ended.
+    entropy: np.ndarray | None = None
 
     @property
     def passes(self) -> int:

@@ -22,16 +22,8 @@ from .presets import DecoderValue, resolved
 from .previews import PreviewBudget, preview_picture, without_holes
 from .report import facts, progress_line, summary
 from .run_memory import run_bytes
-from .run_settings import (
-    MOST_GUIDANCE,
-    MOST_PICTURES,
-    MOST_SEED,
-    MOST_SIDE,
-    MOST_TOP_K,
-    RunSettings,
-    for_decoder,
-    resolve,
-)
+from .run_settings import MOST_PICTURES, RunSettings, for_decoder, resolve
+from .sampling_inputs import sampling_inputs
 from .values import ModelValue, TokenGridValue, TokenizerValue
 
 MEMORY_ADVICE = (
@@ -61,68 +53,11 @@ class JacobiARGenerate(io.ComfyNode):
                     tooltip="From one of the decoder nodes: how many tokens are tried at once, and what "
                     "that does to the picture.",
                 ),
-                io.Int.Input(
-                    "seed",
-                    default=0,
-                    min=0,
-                    max=MOST_SEED,
-                    control_after_generate=True,
-                    tooltip="Which picture (0 to 2^64 - 1, default 0). Picture i of a batch has seed + i and "
+                *sampling_inputs(
+                    "Which picture (0 to 2^64 - 1, default 0). Picture i of a batch has seed + i and "
                     "is the one that this seed gives alone, up to rounding: in bfloat16, SJD and PJD may "
                     "give another one in a batch; Autoregressive and Same-Picture did not where measured. "
-                    "A seed means the same on every device, up to rounding too.",
-                ),
-                io.Float.Input(
-                    "guidance",
-                    default=-1.0,
-                    min=-1.0,
-                    max=MOST_GUIDANCE,
-                    step=0.1,
-                    tooltip="How strongly to follow the prompt. -1 (default): the model's own usual value, "
-                    "shown after the run. 0 to 30: 1 is off and twice as fast; 1.5 to 7.5 is common; too "
-                    "much gives harsh pictures.",
-                ),
-                io.Float.Input(
-                    "temperature",
-                    default=1.0,
-                    min=0.0,
-                    max=10.0,
-                    step=0.05,
-                    tooltip="Chance in the choice of tokens (0 to 10, default 1, as the models were "
-                    "trained). Lower is flatter and safer, 0 always takes the likeliest token.",
-                ),
-                io.Int.Input(
-                    "top_k",
-                    default=-1,
-                    min=-1,
-                    max=MOST_TOP_K,
-                    tooltip="Choose only among so many likeliest tokens. -1 (default): the model's own "
-                    "usual value, shown after the run. 0 is off. Fewer gives cleaner, plainer pictures.",
-                ),
-                io.Float.Input(
-                    "top_p",
-                    default=1.0,
-                    min=0.01,
-                    max=1.0,
-                    step=0.01,
-                    tooltip="Choose only among the likeliest tokens that together have this probability "
-                    "(0.01 to 1, default 1: off). Lower gives cleaner, plainer pictures.",
-                ),
-                io.Int.Input(
-                    "rows",
-                    default=0,
-                    min=0,
-                    max=MOST_SIDE,
-                    tooltip="Rows of tokens. 0 (default): what the model was made for. Other sizes only "
-                    "where the model allows them; otherwise the error names those that it does.",
-                ),
-                io.Int.Input(
-                    "columns",
-                    default=0,
-                    min=0,
-                    max=MOST_SIDE,
-                    tooltip="Tokens in a row. 0 (default): what the model was made for. Other sizes only "
-                    "where the model allows them; otherwise the error names those that it does.",
+                    "A seed means the same on every device, up to rounding too."
                 ),
                 io.Int.Input(
                     "batch_size",

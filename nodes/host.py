@@ -17,6 +17,7 @@ import folder_paths
 import torch
 from comfy.cli_args import LatentPreviewMethod, args
 from comfy.model_patcher import ModelPatcher
+from comfy_api.latest import io, ui
 from comfy_execution.utils import get_executing_context
 from PIL import Image
 from server import PromptServer
@@ -157,6 +158,11 @@ def operations(dtype: torch.dtype) -> Any:
 def to_output(images: Tensor) -> Tensor:
     """[B, height, width, 3] float32 on the device where ComfyUI wants what nodes return."""
     return images.to(memory.intermediate_device(), torch.float32)
+
+
+def preview_of(images: Tensor, node: type[io.ComfyNode]) -> dict[str, Any]:
+    """What makes the page show these pictures on the node that made them."""
+    return ui.PreviewImage(images, cls=node).as_dict()
 
 
 # ---- while a node runs -------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from numbers import Integral, Real
 
 from torch import Tensor
 
-from ..decoding import DRAWS, INITIALISERS, Decoder
+from ..decoding import DRAWS, INITIALISERS, Decoder, Trace
 from ..model_loaders.image_transformer import Prompt
 from .presets import Preset
 from .values import ModelValue, TokenGridValue, TokenizerValue
@@ -25,9 +25,11 @@ WIRES: dict[str, tuple[tuple[type, ...], str]] = {
     "decoder": ((Decoder, Preset), "a decoder node"),
     "tokens": ((TokenGridValue,), TOKEN_SOURCE),
     "other_tokens": ((TokenGridValue,), TOKEN_SOURCE),
+    "trace": ((Trace,), "the trace output of Generate Image Tokens"),
     "fixed_tokens": ((TokenGridValue,), "Keep Rows or Token Mask"),
     "image": ((Tensor,), "a node that gives an image"),
     "mask": ((Tensor,), "a node that gives a mask"),
+    "pictures": ((Tensor,), "Decode Image Tokens"),
 }
 OPTIONAL = {"fixed_tokens"}  # may be left unconnected
 
@@ -35,7 +37,7 @@ OPTIONAL = {"fixed_tokens"}  # may be left unconnected
 def check_wires(**values: object) -> None:
     """Refuses what did not come from the node that makes it; by input name."""
     for name, value in values.items():
-        kinds, source = WIRES[name]
+        kinds, source = WIRES.get(name) or WIRES[name.rpartition("_")[0]]  # decoder_3 is a decoder
         if value is None and name in OPTIONAL:
             continue
         if not isinstance(value, kinds):
