@@ -47,6 +47,7 @@ class ImageTokenizer:
     normalised: bool = True  # compare directions when encoding
     can_encode: bool = True
     name: str = field(default="image tokenizer")  # the file, for messages
+    within_model: bool = False  # whether that file is a model of its own
 
     @property
     def vocabulary(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -11,7 +12,7 @@ import torch
 from . import vq_files
 from .checkpoint import Checkpoint, open_checkpoint
 from .errors import CheckpointError
-from .families import builtin_vq
+from .families import FAMILIES, builtin_vq
 from .image_tokenizer import ImageTokenizer, Operations
 
 BUILTIN_TOKENIZER = Path(__file__).parent / "builtin" / "builtin_vq.safetensors"
@@ -40,10 +41,13 @@ def load_opened_tokenizer(
     operations: Operations = torch.nn,
 ) -> ImageTokenizer:
     """As `load_image_tokenizer`; on the meta device only headers and the codebook are read."""
-    checkpoint = checkpoint.packed_tokenizer() or checkpoint
+    packed = checkpoint.packed_tokenizer()
+    within = packed is not None or any(family.recognises(checkpoint) for family in FAMILIES)
+    checkpoint = packed or checkpoint
     for kind in KINDS:
         if kind.recognise(checkpoint):
-            return kind.load(checkpoint, device=device, dtype=dtype, operations=operations)
+            vq = kind.load(checkpoint, device=device, dtype=dtype, operations=operations)
+            return replace(vq, within_model=within)
     names = ", ".join(list(checkpoint.tensors)[:3])
     raise CheckpointError(
         f"{checkpoint.description} is not an image tokenizer known here (those of LlamaGen, Janus, "

@@ -41,5 +41,6 @@ class JacobiARListModels(io.ComfyNode):
             choices = model_choices.tokenizers()
             encoder = text_encoder_in(model_choices.text_encoders().files)
             packaged = {BUILTIN: BUILTIN_TOKENIZER}
-            text = listing(choices.files, choices.folders, packaged, encoder, model_choices.seen)
+            files, folders = choices.files, choices.folders
+            text = listing(files, folders, packaged, encoder, model_choices.seen, model_choices.peek)
         return io.NodeOutput(text, ui={"text": (text,)})

@@ -166,7 +166,7 @@ def load_tokenizer_for(model: ImageModel, model_choice: str, choice: str) -> Tok
             choices.files[model_choice],
             choices.files,
             {BUILTIN: BUILTIN_TOKENIZER},
-            load_tokenizer,
+            model_choices.peek,
         )
         if found is None:
             others = ", ".join(name for name in choices.files if name != model_choice) or "no other file"
@@ -175,7 +175,7 @@ def load_tokenizer_for(model: ImageModel, model_choice: str, choice: str) -> Tok
                 f"no image tokenizer for {model.name} ({described(model.tokenizer_kind, model.vocabulary)}) "
                 f"was found. Looked at {others} in {' and '.join(map(str, choices.folders))}. {source}."
             )
-        return found
+        return load_tokenizer(found)
     if not belongs(vq, model):
         raise ValueError(
             f'the tokenizer "{choice}" ({described(vq.tokenizer.kind, vq.tokenizer.vocabulary)}) does not '

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..model_loaders.errors import CheckpointError
+from ..model_loaders.image_model import ImageModel
 from ..model_loaders.image_tokenizer import ImageTokenizer
+from ..model_loaders.load_tokenizer import load_image_tokenizer
 from ..model_loaders.look import look
 from . import host
 from .model_files import Signature, folder_choices, pick, signature, weight_choices
 
 # What was seen of a file, as long as the file stays the same.
-_seen: dict[Path, tuple[Signature, Any]] = {}
+_seen: dict[tuple[Path, Callable[[Path], Any]], tuple[Signature, Any]] = {}
 
 
 @dataclass(frozen=True)
@@ -46,13 +50,40 @@ def text_encoders() -> Choices:
     return Choices(folder_choices(folders), folders)
 
 
-def seen(path: Path) -> Any:
+def seen(path: Path) -> ImageModel | ImageTokenizer | str:
     """As `look`, remembered while the files stay the same."""
     try:
-        now = signature(path)
+        return _remembered(look, path)
     except OSError as error:
         return f"{path} cannot be read ({error.strerror})"
-    known = _seen.get(path)
+
+
+@dataclass(frozen=True)
+class Peeked:
+    """An image tokenizer of which only the headers were read."""
+
+    tokenizer: ImageTokenizer
+
+
+def peek(path: Path) -> Peeked:
+    """The image tokenizer in a file, be it part of a model; CheckpointError or OSError where there is
+    none."""
+    found = _remembered(_peek, path)
+    if isinstance(found, CheckpointError):
+        raise found
+    return Peeked(found)
+
+
+def _peek(path: Path) -> ImageTokenizer | CheckpointError:
+    try:
+        return load_image_tokenizer(path, device="meta")
+    except CheckpointError as error:
+        return error.with_traceback(None)
+
+
+def _remembered(read: Callable[[Path], Any], path: Path) -> Any:
+    now = signature(path)
+    known = _seen.get((path, read))
     if known is None or known[0] != now:
-        known = _seen[path] = (now, look(path))
+        known = _seen[path, read] = (now, read(path))
     return known[1]

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..model_loaders.companions import ENCODER, PICTURES, where_from
-from ..model_loaders.errors import CheckpointError
 from ..model_loaders.image_model import ImageModel
 from ..model_loaders.image_tokenizer import ImageTokenizer
-from .tokenizer_search import Load, described, find_tokenizer
+from .tokenizer_search import HasTokenizer, described, find_tokenizer
 
-Look = Callable[[Path], "ImageModel | ImageTokenizer | str"]
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What stands for a loaded tokenizer while only headers were read."""
-
-    name: str
-    tokenizer: ImageTokenizer
+Look = Callable[[Path], ImageModel | ImageTokenizer | str]
+Peek = Callable[[Path], HasTokenizer]
 
 
 def listing(
@@ -30,11 +21,13 @@ def listing(
     packaged: Mapping[str, Path],
     encoder: Path | None,
     look: Look,
+    peek: Peek,
 ) -> str:
     """A paragraph for each file: models first, then image tokenizers, then what loads as neither.
 
     files: shown name -> path. packaged: image tokenizers of this package, which fit the built-in model.
-    encoder: the text encoder that a model would get. look: what a path holds, or why it does not load.
+    encoder: the text encoder that a model would get. look: what a path holds, or why it does not load. peek:
+        the image tokenizer in a path, be it part of a model.
     """
     found = {name: look(path) for name, path in files.items()}
     models = {name: it for name, it in found.items() if isinstance(it, ImageModel)}
@@ -46,7 +39,7 @@ def listing(
     ]
     for name, model in models.items():
         lines = [f"{name}: {model.name}", size_line(model.transformer, files[name])]
-        lines += needs(model, files[name], files, packaged, encoder, look)
+        lines += needs(model, files[name], files, packaged, encoder, peek)
         parts.append("\n   ".join(lines))
     for name, vq in tokenizers.items():
         kind = f"image tokenizer ({described(vq.kind, vq.vocabulary)})"
@@ -66,33 +59,22 @@ def needs(
     files: Mapping[str, Path],
     packaged: Mapping[str, Path],
     encoder: Path | None,
-    look: Look,
+    peek: Peek,
 ) -> list[str]:
     """Lines on what the model takes besides its own weights."""
     lines = []
+    names = {place: name for name, place in (files | packaged).items()} | {path: "in its own file"}
     try:
-        vq = find_tokenizer(model, path, files, packaged, loader(files, packaged, look))
+        vq = find_tokenizer(model, path, files, packaged, peek)
     except ValueError as error:
         lines.append(f"image tokenizer: {error}")
     else:
         source = where_from(model.family, PICTURES) or "Put the VQ file that came with the model beside it"
-        lines.append(f"image tokenizer: {vq.name if vq else f'missing. {source}.'}")
+        lines.append(f"image tokenizer: {names[vq] if vq else f'missing. {source}.'}")
     source = where_from(model.family, ENCODER)
     if source:
         lines.append(f"text encoder: {encoder.name if encoder else f'missing. {source}.'}")
     return lines
-
-
-def loader(files: Mapping[str, Path], packaged: Mapping[str, Path], look: Look) -> Load:
-    names = {path: name for name, path in (files | packaged).items()}
-
-    def load(path: Path) -> Any:
-        found = look(path)
-        if not isinstance(found, ImageTokenizer):
-            raise CheckpointError(f"{path.name} is no image tokenizer")
-        return Seen(names.get(path, path.name), found)
-
-    return load
 
 
 def size_on_disk(path: Path) -> int:

@@ -5,24 +5,30 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 from jacobi_ar.model_loaders import look as looking
 from jacobi_ar.model_loaders.load import BUILTIN_MODEL
-from jacobi_ar.model_loaders.load_tokenizer import BUILTIN_TOKENIZER
+from jacobi_ar.model_loaders.load_tokenizer import BUILTIN_TOKENIZER, load_image_tokenizer
 from jacobi_ar.model_loaders.look import look
 from jacobi_ar.nodes.model_files import weight_choices
 from jacobi_ar.nodes.model_listing import listing
+from jacobi_ar.tests.tiny_tokenizer import write_tokenizer
 from safetensors.torch import save_file
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 PACKAGED = {"built-in": BUILTIN_TOKENIZER}
 
 
+def peek(path: Path) -> SimpleNamespace:
+    return SimpleNamespace(tokenizer=load_image_tokenizer(path, device="meta"))
+
+
 def paragraphs(folder: Path, encoder: Path | None = None) -> dict[str, str]:
     """Shown name -> its paragraph."""
-    text = listing(weight_choices([folder]), [folder], PACKAGED, encoder, look)
+    text = listing(weight_choices([folder]), [folder], PACKAGED, encoder, look, peek)
     return dict(part.split(": ", 1) for part in text.split("\n\n")[1:])
 
 
@@ -91,3 +97,17 @@ def test_no_weight_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 original = looking.open_checkpoint
+
+
+def test_an_image_tokenizer_within_the_model_is_found(tmp_path: Path) -> None:
+    folder = tmp_path / "janus"
+    folder.mkdir()
+    shutil.copy(GOLDEN / "janus_original_tiny" / "config.json", folder)
+    weights = torch.load(GOLDEN / "janus_original_tiny" / "pytorch_model.bin")
+    vq = torch.load(GOLDEN / "llamagen_vq_tiny.pt")["model"]
+    vq["quantize.embedding.weight"] = torch.randn(len(weights["gen_embed.weight"]), 8)
+    torch.save(weights | {f"gen_vision_model.{k}": v for k, v in vq.items()}, folder / "pytorch_model.bin")
+    assert "the text tokenizer of janus is missing" in paragraphs(tmp_path)["janus"]
+    special = {"<｜begin▁of▁sentence｜>": 0, "<｜▁pad▁｜>": 1, "<begin_of_image>": 2}
+    write_tokenizer(folder / "tokenizer.json", {"red": 6}, special, 8)
+    assert "image tokenizer: in its own file" in paragraphs(tmp_path)["janus"]

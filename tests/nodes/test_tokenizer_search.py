@@ -13,7 +13,9 @@ from jacobi_ar.nodes.tokenizer_search import find_tokenizer
 ROOT = Path("models")
 MODEL = SimpleNamespace(name="a model", tokenizer_kind="vq", vocabulary=8)
 PACKAGED = Path("package", "vq.safetensors")
+WITHIN_MODELS = ("whole.pt", "anole.pt")
 CONTENT: dict[str, Any] = {
+    "anole.pt": ("other", 8),
     "vq.pt": ("vq", 8),
     "again.pt": ("vq", 8),
     "larger.pt": ("vq", 16),
@@ -32,14 +34,15 @@ def load(path: Path) -> Any:
     if isinstance(content, Exception):
         raise content
     kind, vocabulary = content
-    return SimpleNamespace(path=path, tokenizer=SimpleNamespace(kind=kind, vocabulary=vocabulary))
+    within = path.name in WITHIN_MODELS
+    vq = SimpleNamespace(kind=kind, vocabulary=vocabulary, within_model=within)
+    return SimpleNamespace(path=path, tokenizer=vq)
 
 
 def found(*names: str, model: Any = MODEL, file: str = "m/model.pt") -> Path | None:
     """What is found for the model in `file` beside these files."""
     files = {name: ROOT / name for name in (file, *names)}
-    vq = find_tokenizer(model, ROOT / file, files, {"built-in": PACKAGED}, load)
-    return vq and vq.path
+    return find_tokenizer(model, ROOT / file, files, {"built-in": PACKAGED}, load)
 
 
 def test_what_cannot_be_read_is_passed_over() -> None:
@@ -54,6 +57,12 @@ def test_the_one_beside_the_model_wins() -> None:
 
 def test_the_one_in_the_model_itself_wins() -> None:
     assert found("vq.pt", "m/again.pt", file="m/whole.pt") == ROOT / "m" / "whole.pt"
+
+
+def test_one_within_another_model_comes_after_all_others() -> None:
+    other = SimpleNamespace(name="b", tokenizer_kind="other", vocabulary=8)
+    assert found("m/anole.pt", "other.pt", model=other) == ROOT / "other.pt"
+    assert found("m/anole.pt", "vq.pt", model=other) == ROOT / "m" / "anole.pt"
 
 
 def test_several_that_fit_are_named() -> None:
