@@ -13,6 +13,8 @@ from .errors import GridError
 from .image_transformer import ImageTransformer, Prompt
 from .target import TransformerTarget, whole_steps
 
+MOST_SHOWN = 6  # sizes in a message
+
 
 @dataclass(frozen=True)
 class SamplingDefaults:
@@ -56,8 +58,11 @@ class ImageModel(ABC):
         for grid in self.grids:
             if (grid.rows, grid.cols) == (rows, cols):
                 return grid
-        sizes = ", ".join(f"{g.rows} x {g.cols}" for g in self.grids)
-        raise GridError(f"{self.name} does not make grids of {rows} x {cols} tokens; it makes {sizes}")
+        near = sorted(self.grids, key=lambda g: abs(g.rows - rows) + abs(g.cols - cols))
+        shown = self.grids if len(near) <= MOST_SHOWN else near[:MOST_SHOWN]
+        sizes = ", ".join(f"{g.rows} x {g.cols}" for g in shown)
+        among = "it makes" if shown is self.grids else f"of the {len(near)} that it makes, the nearest are"
+        raise GridError(f"{self.name} does not make grids of {rows} x {cols} tokens; {among} {sizes}")
 
     def target(
         self, grid: TokenGrid, guidance: float, device: torch.device | str | None = None

@@ -12,9 +12,9 @@ def write_tokenizer(path: Path, words: Mapping[str, int], special: Mapping[str, 
     """Words are what white space divides; ids up to `size` that have no name get one. `special` tokens are
     known wherever they stand in a text."""
     named = words | special
-    taken = set(named.values())
-    filler = {f"unused{i}": i for i in range(size) if i not in taken}
-    tokenizer = Tokenizer(models.WordLevel(dict(named) | filler, unk_token="unused3"))
+    names = {number: f"unused{number}" for number in range(size)} | {i: name for name, i in named.items()}
+    vocabulary = {name: number for number, name in names.items()}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=names[3]))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     tokenizer.add_special_tokens(list(special))
     tokenizer.save(str(path))

@@ -9,7 +9,7 @@ import torch
 
 from ..checkpoint import Checkpoint
 from ..image_model import ImageModel
-from . import builtin, janus, llamagen
+from . import builtin, chameleon, janus, llamagen
 
 
 class Family(Protocol):
@@ -28,4 +28,4 @@ class Family(Protocol):
     ) -> ImageModel: ...
 
 
-FAMILIES: tuple[Family, ...] = (builtin, llamagen, janus)
+FAMILIES: tuple[Family, ...] = (builtin, llamagen, janus, chameleon)
