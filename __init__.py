@@ -5,4 +5,7 @@
 if __package__:
     from .nodes import comfy_entrypoint
 
-    __all__ = ["comfy_entrypoint"]
+    # ComfyUI serves this folder and looks there for the help pages of the nodes, in docs/.
+    WEB_DIRECTORY = "./web"
+
+    __all__ = ["WEB_DIRECTORY", "comfy_entrypoint"]

@@ -1,4 +1,4 @@
-"""The three commands: what they take, the environment they need, and what they then do.
+"""The commands: what they take, the environment they need, and what they then do.
 
 A command runs twice: first in whatever Python started it, which only makes the environment; then, from the
 top, in that environment, with everything installed.
@@ -41,7 +41,7 @@ def parser() -> argparse.ArgumentParser:
     demo = commands.add_parser("demo", parents=[shared], help="make one picture with the built-in model")
     demo.add_argument(
         "--prompt",
-        help='an emoji\'s English name, flag and a country, or "" (default: the workflow\'s own prompt)',
+        help="an emoji's English name, flag and a country, or \"\" (default: the workflow's own prompt)",
     )
     demo.add_argument(
         "--decoder",
@@ -61,6 +61,13 @@ def parser() -> argparse.ArgumentParser:
         "serve", parents=[shared], help="ComfyUI in the browser, with this package in it"
     )
     serve.add_argument("--port", type=port, help="port to listen on (default: a free one)")
+
+    pages = commands.add_parser(
+        "pages", parents=[shared], help="write what the nodes say of themselves into help pages and locales"
+    )
+    pages.add_argument(
+        "--pictures", action="store_true", help="take the pictures of the nodes anew too (needs Chromium)"
+    )
     return top
 
 
@@ -90,7 +97,8 @@ def run(arguments: list[str]) -> int:
     try:
         if PREPARED not in os.environ:
             return prepare_and_rerun(wanted, arguments)
-        return {"demo": run_demo, "test": run_tests, "serve": run_serve}[wanted.command](wanted)
+        commands = {"demo": run_demo, "test": run_tests, "serve": run_serve, "pages": run_pages}
+        return commands[wanted.command](wanted)
     except Problem as problem:
         print(f"\n{wanted.command} failed: {problem}", file=sys.stderr, flush=True)
         return 1
@@ -113,7 +121,8 @@ def prepare_and_rerun(wanted: argparse.Namespace, arguments: list[str]) -> int:
     wishes = Wishes(dev_folder(), base_python(wanted.python, named), wanted.torch_index)
     environment = Environment(wishes)
     try:
-        environment.prepare(requirements_of(comfyui, named is not None), tests=wanted.command == "test")
+        tests = wanted.command == "test" or (wanted.command == "pages" and wanted.pictures)
+        environment.prepare(requirements_of(comfyui, named is not None), tests=tests)
         if named is None:
             fetch_comfyui(environment, comfyui)
     except OSError as error:
@@ -168,6 +177,26 @@ def run_serve(wanted: argparse.Namespace) -> int:
         assert server.process is not None
         code = server.process.wait()
         raise Problem(f"ComfyUI ended by itself (exit code {code}).", f"see {server.log}.")
+
+
+def run_pages(wanted: argparse.Namespace) -> int:
+    from . import client
+    from .help_pages import ours, write_pages
+
+    # A folder of its own, without models: names of a person's files are no part of a page.
+    with ComfyServer(Path(os.environ[PREPARED]), dev_folder() / "pages", threads=1) as server:
+        server.check_package()
+        classes = client.get(server.url, "/object_info")
+        faults = write_pages(classes)
+        if wanted.pictures:
+            from .help_pictures import take_pictures
+
+            shown_nowhere = take_pictures(server.url, classes)
+            faults += [f"no picture of {id_}: show it in a workflow" for id_ in shown_nowhere]
+    say(f"pages and locales of {len(ours(classes))} nodes are written")
+    for fault in faults:
+        say(f"  still to do: {fault}")
+    return 1 if faults else 0
 
 
 def run_tests(wanted: argparse.Namespace) -> int:

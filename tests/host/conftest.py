@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from jacobi_ar.tests.host.support import Host
 from jacobi_ar.tools import client
+from jacobi_ar.tools.browser import how_to_get_chromium, launch
 from jacobi_ar.tools.comfy_server import ComfyServer
 from jacobi_ar.tools.commands import PREPARED, dev_folder
 
@@ -53,6 +54,17 @@ def fresh(host: Host) -> Host:
     client.post(host.url, "/free", {"unload_models": True, "free_memory": True})
     host.run(EMPTY)  # memory is freed before the next prompt, so this one takes the old results along
     return host
+
+
+@pytest.fixture(scope="module")  # its driver holds an event loop, which other modules need
+def chromium() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs the Python package playwright")
+    with playwright.sync_playwright() as driver:
+        browser = launch(driver)
+        if browser is None:
+            pytest.skip(f"needs Chromium. {how_to_get_chromium()}")
+        yield browser
+        browser.close()
 
 
 EMPTY: dict[str, dict[str, Any]] = {

@@ -10,23 +10,13 @@ from typing import Any
 
 import pytest
 from jacobi_ar.tests.host.support import WORKFLOWS, Host, node_of, read_workflow
-from jacobi_ar.tools import client
-from jacobi_ar.tools.browser import find_chromium, how_to_get_chromium
+from jacobi_ar.tools.browser import LOADED, NEXT_END, RUN_BUTTON, open_comfyui, run_by_click
 from jacobi_ar.tools.comfy_server import PACKAGE_FOLDER
 from jacobi_ar.tools.commands import dev_folder
 from jacobi_ar.tools.demo import GENERATE
 
 pytestmark = [pytest.mark.host, pytest.mark.browser]
 
-SWITCHES = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-            "--disable-component-update", "--disable-sync", "--disable-quic"]  # fmt: skip
-LOADED = "() => !!window.LiteGraph?.registered_node_types?.['JacobiARGenerate'] && !!window.app?.graph"
-# Resolves when the next run ends: "execution_success", or the error's data as text.
-NEXT_END = """() => { window.runEnd = new Promise(resolve => {
-    const api = window.app.api;
-    api.addEventListener('execution_success', () => resolve('execution_success'), {once: true});
-    api.addEventListener('execution_error', event => resolve(JSON.stringify(event.detail)), {once: true});
-}) }"""
 HAS_IMAGES = "id => (window.app.graph.getNodeById(id)?.imgs ?? []).some(image => image.naturalWidth > 0)"
 SAVED_NAMES = "id => (window.app.nodeOutputs[id]?.images ?? []).map(image => image.filename)"
 # Pictures on nodes are loaded when the nodes are drawn, so all of them have to be in view.
@@ -60,30 +50,12 @@ GREY_SHARE = """id => {
 SET_WIDGET = """([id, name, value]) => {
     window.app.graph.getNodeById(id).widgets.find(widget => widget.name === name).value = value
 }"""
-RUN_BUTTON = '[data-testid="queue-button"]'
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs the Python package playwright")
-    program = find_chromium()
-    if program is None:
-        pytest.skip(f"needs Chromium. {how_to_get_chromium()}")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=program, headless=True, args=SWITCHES)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
 def page(chromium: Any, host: Host) -> Iterator[Any]:
     """ComfyUI's page, ready and settled."""
-    tab = chromium.new_page(viewport={"width": 1720, "height": 1200})
-    tab.set_default_timeout(60_000)
-    client.post(host.url, "/settings", {"Comfy.Minimap.Visible": False})  # it would cover nodes
-    tab.goto(host.url)
-    tab.wait_for_function(LOADED)
-    tab.wait_for_timeout(1500)  # the default workflow and dialogs come in late
+    tab = open_comfyui(chromium, host.url)
     yield tab
     tab.close()
 
@@ -130,9 +102,7 @@ def test_the_quickstart_runs_by_a_click_with_a_preview_and_a_picture(page: Any, 
     workflow = read_workflow("quickstart")
     generate, save = (int(node_of(host.api(), name)) for name in (GENERATE, "SaveImage"))
     open_workflow(page, workflow)
-    page.evaluate(NEXT_END)
-    page.locator(RUN_BUTTON).first.click()
-    assert page.evaluate("() => window.runEnd") == "execution_success"
+    assert run_by_click(page) == "execution_success"
     shows_picture(page, save)
     screenshot(page, "quickstart")
 
@@ -154,9 +124,7 @@ def test_the_quickstart_runs_by_a_click_with_a_preview_and_a_picture(page: Any, 
 
 def test_the_comparison_shows_both_pictures(page: Any, host: Host) -> None:
     open_workflow(page, read_workflow("same_picture"))
-    page.evaluate(NEXT_END)
-    page.locator(RUN_BUTTON).first.click()
-    assert page.evaluate("() => window.runEnd") == "execution_success"
+    assert run_by_click(page) == "execution_success"
     shown = [
         int(id_) for id_, node in host.api("same_picture").items() if node["class_type"] == "PreviewImage"
     ]
