@@ -69,7 +69,7 @@ class Branches:
     """The tree of one step, with the law that each of its nodes gave."""
 
     tree: Tree
-    tokens: Tensor  # [L, d, K] int64, candidates as fed
+    tokens: Tensor  # [L, d, K] int64
     real: Tensor  # [L, d, K] bool: a candidate to be tested
     laws: Tensor  # [L, D + 1 + E, V]: laws of root and chain, then of the extra nodes
     make_coins: Callable[[], Tensor] = field(repr=False)

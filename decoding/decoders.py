@@ -15,6 +15,8 @@ from .redrafters import Draw, FreshDraw, GreedyDraw, MaximalCoupling, Redrafter,
 from .rows import RowParallel
 from .schedules import RasterWindow, Schedule
 from .semantics import SemanticsVerification
+from .tree import TreeWindow
+from .tree_verifiers import TreeMatch, TreeTest
 from .verifiers import GreedyMatch, SharedNoiseMatch, TokenTest, Verifier
 
 DRAWS: dict[str, Draw] = {part.name: part for part in (FreshDraw(), MaximalCoupling(), SharedNoiseDraw())}
@@ -72,6 +74,34 @@ def sjd(window: int = 15, initialiser: str = "uniform", draw: str = "fresh") -> 
 def block_sjd(window: int = 31, initialiser: str = "uniform") -> Decoder:
     """SJD with block verification (Sun et al., arXiv 2403.10444) in place of the token test; fresh draws."""
     return _tested("SJD, block test", BlockTest(), window, initialiser, "fresh")
+
+
+def sjd_tree(
+    window: int = 31,
+    siblings: int = 3,
+    depth: int = 2,
+    initialiser: str = "uniform",
+    draw: str = "maximal coupling",
+) -> Decoder:
+    """SJD with a tree of drafts at the head of the window and maximal coupling behind it (SJD-PAC, arXiv
+    2603.18599).
+
+    siblings: candidates for each of the first `depth` positions (paper 4, released code 3). The paper's D
+        counts the committed token too: its 3 is depth 2 here. The extra drafts come on top of the window.
+    """
+    decoder = sjd(window, initialiser, draw)
+    schedule = TreeWindow(window, siblings=siblings, depth=depth)
+    return replace(decoder, name="SJD-PAC", schedule=schedule, verifier=TreeTest())
+
+
+def same_picture_tree(
+    window: int = 31, siblings: int = 3, depth: int = 2, initialiser: str = "uniform"
+) -> Decoder:
+    """Same-picture decoding with a tree of drafts: the runners-up of each draft's race stand by. Without
+    fixed shapes."""
+    decoder = same_picture(window, initialiser, fixed_shapes=False)
+    schedule = TreeWindow(window, siblings=siblings, depth=depth)
+    return replace(decoder, name="Same-Picture Tree", schedule=schedule, verifier=TreeMatch())
 
 
 def gsd(

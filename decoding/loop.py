@@ -16,6 +16,8 @@ from .run import Run
 from .sampling import SamplingSettings
 from .target import TargetModel
 from .trace import DecodeResult, Trace
+from .tree import TreeWindow
+from .tree_run import TreeRun
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,8 @@ def decode(
         if not -1 <= int(kept.min()) <= int(kept.max()) < target.vocabulary:
             raise DecodingError(f"kept tokens must be -1 or codes below {target.vocabulary}")
         given = kept.reshape(batch, grid.cells).cpu().numpy()
-    run = Run(target, decoder, sampling, list(seeds), given, codebook)
+    kind = TreeRun if isinstance(decoder.schedule, TreeWindow) else Run
+    run = kind(target, decoder, sampling, list(seeds), given, codebook)
     run.prefill(prompts)
     while not run.finished:
         yield StepReport(run.trace.passes, run.filled(), run)

@@ -15,6 +15,8 @@ from .redrafters import Redrafter
 from .rows import RowParallel
 from .schedules import Schedule
 from .semantics import SemanticsVerification
+from .tree import TreeWindow
+from .tree_verifiers import TreeMatch, TreeTest
 from .verifiers import GreedyMatch, SharedNoiseMatch, TokenTest, Verifier
 
 
@@ -42,6 +44,7 @@ _SENTENCES = {
 
 def promise_of(verifier: Verifier, redrafter: Redrafter, schedule: Schedule) -> Promise:
     """The promise of a combination; DecodingError where a part would silently break another's."""
+    _check_tree(verifier, schedule)
     promise = _promise_in_raster_order(verifier, redrafter)
     if isinstance(schedule, RowParallel) and schedule.lower != NOTHING:
         return Promise.APPROXIMATE  # rows below the frontier commit without the rest of the row above them
@@ -62,8 +65,34 @@ def promise_given(
     return Promise.APPROXIMATE if behind_free.any() else promise
 
 
+def _check_tree(verifier: Verifier, schedule: Schedule) -> None:
+    """Refuse a tree of drafts before a verifier that does not read it, and the other way round."""
+    tests_trees = isinstance(verifier, (TreeTest, TreeMatch))
+    if tests_trees and not isinstance(schedule, TreeWindow):
+        raise DecodingError(
+            f"the {verifier.name} needs a tree of drafts, which grows in a raster window alone: the rows of "
+            "the other schedules draft one chain each"
+        )
+    if isinstance(schedule, TreeWindow) and not tests_trees:
+        raise DecodingError(f"a tree of drafts cannot stand before the {verifier.name}: {_no_tree(verifier)}")
+
+
+def _no_tree(verifier: Verifier) -> str:
+    """Why a verifier cannot test siblings."""
+    if isinstance(verifier, BlockTest):
+        return "it weighs one whole chain, and no exact rule is known for chains that share their beginnings"
+    if isinstance(verifier, SemanticsVerification):
+        return "it accepts runs of one chain, parts of them untested, and cannot say which sibling they mean"
+    if isinstance(verifier, TokenTest) and not isinstance(verifier.ratio, PlainRatio):
+        return (
+            "its relaxed ratio keeps more than the draft's own share, and what that leaves for the siblings "
+            "is not defined"
+        )
+    return "it would see the first siblings only; take the tree's own token test or shared-noise match"
+
+
 def _promise_in_raster_order(verifier: Verifier, redrafter: Redrafter) -> Promise:
-    if isinstance(verifier, (SharedNoiseMatch, GreedyMatch)):
+    if isinstance(verifier, (SharedNoiseMatch, GreedyMatch, TreeMatch)):
         return Promise.SAME_PICTURE  # commits AR's own draw whatever the drafts were
     if not redrafter.draw.honest:
         raise DecodingError(
@@ -78,6 +107,8 @@ def _promise_in_raster_order(verifier: Verifier, redrafter: Redrafter) -> Promis
                 "right of the tokens it keeps, and such draws would carry that choice into the next test, "
                 "so the pictures would be biased without notice. Choose fresh draws, or the token test."
             )
+        return Promise.SAME_DISTRIBUTION
+    if isinstance(verifier, TreeTest):
         return Promise.SAME_DISTRIBUTION
     if isinstance(verifier, TokenTest):
         return Promise.SAME_DISTRIBUTION if isinstance(verifier.ratio, PlainRatio) else Promise.APPROXIMATE

@@ -23,6 +23,7 @@ from .schedules import StepPlan, prefill_plan
 from .step import Step, Uniforms
 from .target import TargetModel
 from .trace import Trace
+from .verifiers import Verdict
 
 
 class Run:
@@ -76,18 +77,26 @@ class Run:
         lanes, images = self.lanes, len(self.lanes.images)
         plan = self.schedule.plan(lanes, self.stream, self.cache_slots)
         sources, positions, slots = self._upload(np.stack([plan.sources, plan.positions, plan.slots]))
-        inputs = self.tokens[self.image[:, None], sources]
+        inputs = self._inputs(plan, sources)
         visible = self.schedule.visible(plan, lanes, slots)
         # Lanes of one image are one row of the model's batch: [L, F] -> [B, R * F].
         fed = (inputs, positions, slots)
         fed = (array.reshape(images, -1) for array in fed)
         logits = self.target.forward(*fed, visible.reshape(images, -1, plan.extent))
         logits = logits.view(*slots.shape, -1)
-        self._settle(logits[:, plan.pending - 1 : plan.pending + plan.drafts], plan)
+        self._settle(logits[:, plan.pending - 1 : plan.pending + plan.drafts + plan.extra], plan)
+
+    def _inputs(
+        self,
+        plan: StepPlan,
+        sources: Tensor,  # [L, F] int64
+    ) -> Tensor:
+        """Tokens that the plan feeds: [L, F]."""
+        return self.tokens[self.image[:, None], sources]
 
     def _settle(
         self,
-        logits: Tensor,  # [L, D + 1, V]
+        logits: Tensor,  # [L, D + 1, V], extra inputs' behind them
         plan: StepPlan,
     ) -> None:
         """Verify, commit, redraft. Reads from the device once."""
@@ -97,6 +106,7 @@ class Run:
         ready = plan.cached >= lanes.length
         step = self._make_step(logits, plan, where)
         verdict = self.decoder.verifier.verify(step)
+        step = self._follow(step, verdict, plan, where)
         redrafts = self.decoder.redrafter.redraft(step) if self.schedule.drafting else None
         healthy = torch.isfinite(logits.amax(-1)).all(-1)
         accepted, finite = torch.stack([verdict.accepted, healthy.to(torch.int64)]).cpu().numpy()
@@ -128,6 +138,11 @@ class Run:
 
         testable, known = self._upload(np.stack([is_draft & ~known, known]))
         return Step(drafts, laws, testable, known, make_noise, self._draw, self.codebook)
+
+    def _follow(self, step: Step, verdict: Verdict, plan: StepPlan, where: np.ndarray) -> Step:
+        """The step as its redrafts see it: the accepted drafts, which lie in place already, lead on to
+        them."""
+        return step
 
     def _draw(self) -> Uniforms:
         w = self.window

@@ -42,6 +42,7 @@ class StepPlan:
     starters: np.ndarray | None = (
         None  # [L, F] bool: stand-ins for a token that is not there yet, in scratch slots
     )
+    extra: int = 0  # E, inputs behind drafts and padding whose laws are wanted too
 
 
 class Schedule(Protocol):

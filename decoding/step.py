@@ -9,6 +9,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from .branches import Branches
 from .codebook import Codebook
 from .drafts import Drafts
 from .draws import noisy_argmax
@@ -41,6 +42,7 @@ class Step:
     make_noise: Callable[[], Tensor] = field(repr=False)
     make_uniforms: Callable[[], Uniforms] = field(repr=False)
     given_codebook: Codebook | None = field(default=None, repr=False)
+    branches: Branches | None = field(default=None, repr=False)  # where drafts are a tree
 
     @property
     def width(self) -> int:

@@ -11,6 +11,7 @@ from torch import Tensor
 from .branches import Branches, Candidates, runners_up, without_replacement
 from .redrafters import SharedNoiseDraw
 from .run import Run
+from .sampling import warp
 from .schedules import StepPlan
 from .step import Step
 from .tree import Tree, TreeWindow
@@ -33,24 +34,26 @@ class TreeRun(Run):
         if plan.extra:
             tree = self.schedule.tree(plan.drafts)
             self._candidates = self._grow(tree)
+            # What is no candidate is fed as a copy of the chain's token, known ones among them.
+            chain = inputs[:, plan.pending : plan.pending + tree.depth, None]
+            tokens = torch.where(self._candidates.exist, self._candidates.tokens, chain)
             column, choice = self._upload(np.stack([tree.level[tree.extra] - 1, tree.choice[tree.extra]]))
-            inputs[:, inputs.shape[1] - plan.extra :] = self._candidates.tokens[:, column, choice]
+            inputs[:, inputs.shape[1] - plan.extra :] = tokens[:, column, choice]
         return inputs
 
     def _grow(self, tree: Tree) -> Candidates:
-        """Candidates of the columns of the tree. A known token is the first of its column."""
+        """Candidates of the columns of the tree; none where a token is known."""
         lanes, drafts = self.lanes, self.drafts
         assert drafts is not None and self.noise is not None  # there are drafts, so there was a step
-        drafts, count = drafts.first(tree.depth), tree.siblings
-        where = lanes.length[:, None] + np.arange(tree.depth)
+        drafts = drafts.first(tree.depth)
+        where = np.minimum(lanes.length[:, None] + np.arange(tree.depth), self.grid.length - 1)
         if isinstance(self.decoder.redrafter.draw, SharedNoiseDraw):
-            cells = self.stream.cell_of[np.minimum(where, self.grid.length - 1)]
-            candidates = runners_up(drafts, self.noise.at(lanes.image, cells), count)
+            noise = self.noise.at(lanes.image, self.stream.cell_of[where])
+            candidates = runners_up(drafts, noise, tree.siblings)
         else:
             candidates = without_replacement(drafts, self._sibling_numbers(tree))
-        fed = self.tokens[self.image[:, None], self._upload(where)]
-        tokens = torch.cat([fed[..., None], candidates.tokens[..., 1:]], -1)
-        return Candidates(tokens, candidates.exist)
+        unknown = self._upload(~self.stream.known[lanes.image[:, None], where])
+        return Candidates(candidates.tokens, candidates.exist & unknown[..., None])
 
     def _sibling_numbers(self, tree: Tree) -> Tensor:
         """A uniform number for each second and later candidate: [L, d, K - 1].
@@ -66,10 +69,8 @@ class TreeRun(Run):
         if plan.extra:
             tree, candidates = self.schedule.tree(plan.drafts), self._candidates
             real = candidates.exist & step.testable[:, : tree.depth, None]
-            laws = torch.cat([step.target_laws, self._laws(logits[:, rows:])], 1)
-            step.branches = Branches(
-                tree, candidates.tokens, real, laws, lambda: self._sibling_numbers(tree)
-            )
+            laws = torch.cat([step.target_laws, warp(logits[:, rows:], self.sampling)], 1)
+            step.branches = Branches(tree, candidates.tokens, real, laws, lambda: self._sibling_numbers(tree))
         return step
 
     def _follow(self, step: Step, verdict: Verdict, plan: StepPlan, where: np.ndarray) -> Step:

@@ -14,10 +14,12 @@ from .step import Step
 
 
 class Verdict(NamedTuple):
-    """`accepted` [L] int64 drafts stand; `emitted` [L] int64 is committed right after them."""
+    """`accepted` [L] int64 drafts stand; `emitted` [L] int64 is committed right after them; `node` [L] int64
+    is where they end in a tree of drafts."""
 
     accepted: Tensor
     emitted: Tensor
+    node: Tensor | None = None
 
 
 class Verifier(Protocol):

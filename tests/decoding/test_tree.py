@@ -1,0 +1,316 @@
+"""Trees of drafts: the promises over them, broken variants that must fail, what is refused.
+
+See Note [Seeded law tests] in chi_square.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import pytest
+import torch
+from jacobi_ar.decoding import (
+    DRAWS,
+    INITIALISERS,
+    Decoder,
+    DecodingError,
+    Promise,
+    SamplingSettings,
+    TokenGrid,
+    autoregressive,
+    decode,
+    image_seeds,
+    run_to_end,
+    same_picture,
+    same_picture_tree,
+    sjd,
+    sjd_tree,
+    tree_run,
+    with_prediction,
+    with_semantics,
+)
+from jacobi_ar.decoding.branches import Branches, Candidates, runners_up, without_replacement
+from jacobi_ar.decoding.drafts import Drafts, History
+from jacobi_ar.decoding.draws import inverse_cdf, residual
+from jacobi_ar.decoding.prediction import VerificationPrediction
+from jacobi_ar.decoding.redrafters import FreshDraw, MaximalCoupling, Redrafter, TargetLaw
+from jacobi_ar.decoding.step import Step, Uniforms
+from jacobi_ar.decoding.tree import Tree, TreeWindow
+from jacobi_ar.decoding.tree_verifiers import TreeTest
+from torch import Tensor
+
+from .chi_square import FAILS_BELOW, PASSES_ABOVE
+from .test_same_distribution import LINED, law_p
+from .test_same_picture import GRIDS
+from .toy_tree import ToyTree
+
+# --- Same distribution ---
+
+
+@pytest.mark.parametrize("draw", DRAWS)
+@pytest.mark.parametrize("initialiser", INITIALISERS)
+def test_sjd_tree_has_the_joint_law(initialiser: str, draw: str) -> None:
+    decoder = sjd_tree(4, 2, 2, initialiser, draw)
+    assert law_p(decoder, 12_000, 3_000, toy=ToyTree) > PASSES_ABOVE
+
+
+@pytest.mark.parametrize("draw", DRAWS)
+@pytest.mark.parametrize("batch", [1, 4])
+def test_sjd_tree_has_the_joint_law_in_small_batches(batch: int, draw: str) -> None:
+    decoder = sjd_tree(4, 2, 2, "uniform", draw)
+    assert law_p(decoder, 1_500 if batch == 1 else 4_000, batch, toy=ToyTree) > PASSES_ABOVE
+
+
+@pytest.mark.parametrize(("siblings", "depth"), [(3, 1), (2, 3), (3, 3), (4, 2)])
+@pytest.mark.parametrize("draw", DRAWS)
+def test_sjd_tree_of_any_shape_has_the_joint_law(siblings: int, depth: int, draw: str) -> None:
+    """Three codes: with three siblings a column is exhausted, four are more than there are."""
+    decoder = sjd_tree(5, siblings, depth, "copy left", draw)
+    assert law_p(decoder, 9_000, 3_000, toy=ToyTree) > PASSES_ABOVE
+
+
+@pytest.mark.parametrize("draw", DRAWS)
+def test_sjd_tree_has_the_joint_law_across_structure_tokens(draw: str) -> None:
+    for depth in (1, 3):
+        decoder = sjd_tree(3, 2, depth, "copy above", draw)
+        assert law_p(decoder, 9_000, 3_000, LINED, toy=ToyTree) > PASSES_ABOVE
+
+
+@pytest.mark.parametrize(
+    "sampling", [SamplingSettings(0.7), SamplingSettings(top_k=2), SamplingSettings(1.3, 0, 0.8)], ids=str
+)
+@pytest.mark.parametrize("draw", DRAWS)
+def test_sjd_tree_has_the_joint_law_under_the_sampling_chain(sampling: SamplingSettings, draw: str) -> None:
+    """Top-k 2 leaves no third sibling where laws are the model's."""
+    decoder = sjd_tree(4, 3, 2, "uniform", draw)
+    assert law_p(decoder, 9_000, 3_000, sampling=sampling, toy=ToyTree) > PASSES_ABOVE
+
+
+@pytest.mark.parametrize("draw", DRAWS)
+def test_sjd_tree_with_prediction_has_the_joint_law(draw: str) -> None:
+    decoder = with_prediction(sjd_tree(4, 2, 2, "uniform", draw), growth=1)
+    assert decoder.promise is Promise.SAME_DISTRIBUTION
+    assert law_p(decoder, 24_000, 6_000, toy=ToyTree) > PASSES_ABOVE
+
+
+# --- Broken the ways that public code is, or easily would be ---
+
+
+@dataclass(frozen=True)
+class RemembersTheResidual(Redrafter):
+    """Redrafts that carry along what their law gained since the last step, for siblings drawn from it."""
+
+    def redraft(self, step: Step) -> Drafts:
+        redrafts = super().redraft(step)
+        gained = redrafts.laws.clone()
+        gained[:, : step.width] = residual(redrafts.laws[:, : step.width], step.drafts.laws)
+        age = torch.ones(gained.shape[:2], dtype=torch.int64)
+        return replace(redrafts, history=History(gained[:, :, None], age))
+
+
+def siblings_from_the_residual(drafts: Drafts, uniforms: Tensor) -> Candidates:
+    """The released code of SJD-PAC: siblings come from max(q - p, 0)."""
+    assert drafts.history is not None
+    gained = torch.where((drafts.history.age > 0)[..., None], drafts.history.laws[:, :, 0], drafts.laws)
+    return without_replacement(replace(drafts, laws=gained), uniforms)
+
+
+def siblings_with_replacement(drafts: Drafts, uniforms: Tensor) -> Candidates:
+    others = [inverse_cdf(drafts.laws, number) for number in uniforms.unbind(-1)]
+    tokens = torch.stack([drafts.tokens, *others], -1)
+    return Candidates(tokens, torch.ones_like(tokens, dtype=torch.bool))
+
+
+class LawKeptAfterRemoval(TreeTest):
+    """The next sibling is tested against the law of the first."""
+
+    @staticmethod
+    def without(law: Tensor, token: Tensor) -> Tensor:
+        return law
+
+
+class LawNotRenormalised(TreeTest):
+    """The first candidate is taken out of the law, which then sums to less than 1."""
+
+    @staticmethod
+    def without(law: Tensor, token: Tensor) -> Tensor:
+        return law.scatter(-1, token[:, None], 0.0)
+
+
+# A certain start: with a uniform one the first residual is the new law nearly as a whole.
+SOUND = sjd_tree(4, 3, 2, "copy left", "maximal coupling")
+BROKEN: dict[str, tuple[Decoder, Callable[[Drafts, Tensor], Candidates]]] = {
+    "siblings from the residual": (
+        replace(SOUND, redrafter=RemembersTheResidual(TargetLaw(), MaximalCoupling())),
+        siblings_from_the_residual,
+    ),
+    "siblings drawn with replacement": (SOUND, siblings_with_replacement),
+    "law not renormalised": (replace(SOUND, verifier=LawNotRenormalised()), without_replacement),
+    "law kept": (replace(SOUND, verifier=LawKeptAfterRemoval()), without_replacement),
+}
+
+
+@pytest.mark.parametrize("variant", BROKEN)
+def test_broken_trees_are_caught(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    decoder, siblings = BROKEN[variant]
+    monkeypatch.setattr(tree_run, "without_replacement", siblings)
+    assert law_p(decoder, 36_000, 6_000, toy=ToyTree) < FAILS_BELOW
+
+
+# --- Same picture ---
+
+
+def tokens_of(
+    decoder: Decoder, seeds: list[int], grid: TokenGrid, kept: Tensor | None = None, vocabulary: int = 2
+) -> Tensor:
+    target = ToyTree(grid, vocabulary, seed=5)
+    reports = decode(target, [None] * len(seeds), decoder, SamplingSettings(), seeds, kept)
+    return run_to_end(reports).tokens
+
+
+@pytest.mark.parametrize("grid", GRIDS, ids=str)
+@pytest.mark.parametrize(("window", "siblings", "depth"), [(1, 2, 1), (3, 2, 2), (7, 2, 3), (5, 3, 2)])
+def test_every_tree_gives_the_step_by_step_picture(
+    grid: TokenGrid, window: int, siblings: int, depth: int
+) -> None:
+    seeds = image_seeds(7, 40)
+    ours = tokens_of(same_picture_tree(window, siblings, depth), seeds, grid)
+    assert torch.equal(ours, tokens_of(autoregressive(), seeds, grid))
+
+
+@pytest.mark.parametrize("initialiser", INITIALISERS)
+@pytest.mark.parametrize("draw", [FreshDraw(), MaximalCoupling()], ids=lambda part: part.name)
+@pytest.mark.parametrize("law", [TargetLaw(), VerificationPrediction(1)], ids=lambda part: part.name)
+def test_any_siblings_will_do(initialiser: str, draw: FreshDraw, law: TargetLaw) -> None:
+    decoder = replace(same_picture_tree(3, 2, 2, initialiser), redrafter=Redrafter(law, draw))
+    assert decoder.promise is Promise.SAME_PICTURE
+    grid, seeds = TokenGrid(1, 7), image_seeds(1, 60)
+    assert torch.equal(
+        tokens_of(decoder, seeds, grid, vocabulary=3), tokens_of(autoregressive(), seeds, grid, vocabulary=3)
+    )
+
+
+def test_kept_cells_inside_the_tree_are_fed_as_they_are() -> None:
+    grid, seeds = TokenGrid(2, 4), image_seeds(4, 50)
+    kept = torch.full((50, 2, 4), -1)
+    kept[:, 0, 1:3], kept[:, 1, 3], kept[::2, 0, 0] = 1, 0, 1
+    reference = tokens_of(autoregressive(), seeds, grid, kept)
+    for depth in (1, 2, 3):
+        assert torch.equal(tokens_of(same_picture_tree(4, 2, depth), seeds, grid, kept), reference)
+
+
+@pytest.mark.parametrize(
+    "decoder", [same_picture_tree(3), *(sjd_tree(3, 2, 2, "uniform", d) for d in DRAWS)], ids=lambda d: d.name
+)
+def test_an_image_of_a_batch_is_the_image_made_alone(decoder: Decoder) -> None:
+    grid = TokenGrid(3, 2, row_end=(2,))
+    together = tokens_of(decoder, image_seeds(2**64 - 2, 5), grid)
+    for i, seed in enumerate([2**64 - 2, 2**64 - 1, 0, 1, 2]):
+        assert torch.equal(together[i], tokens_of(decoder, [seed], grid)[0])
+
+
+def test_a_tree_takes_fewer_passes_and_branches_win() -> None:
+    grid, seeds = TokenGrid(1, 7), image_seeds(1, 50)
+    for plain, tree in (
+        (same_picture(6, "uniform", False), same_picture_tree(6, 2, 2)),
+        (sjd(6), sjd_tree(6, 2)),
+    ):
+        targets = [ToyTree(grid, 3, seed=5) for _ in range(2)]
+        passes = [
+            sum(run_to_end(decode(target, seeds, decoder, SamplingSettings(), seeds)).trace.passes_of)
+            for target, decoder in zip(targets, (plain, tree), strict=True)
+        ]
+        assert passes[1] < 0.9 * passes[0]
+        assert targets[0].moved == 0 and targets[1].moved > 10
+
+
+# --- By hand ---
+
+
+def test_shape_of_a_small_tree() -> None:
+    tree = Tree(2, 2, 3)
+    assert tree.nodes == 7 and tree.chain.tolist() == [0, 1, 3] and tree.extra.tolist() == [2, 4, 5, 6]
+    assert tree.level.tolist() == [0, 1, 1, 2, 2, 2, 2]
+    assert tree.row.tolist() == [0, 1, 4, 2, 5, 6, 7]
+    assert tree.path.tolist() == [[1, 3], [1, 3], [2, 5], [1, 3], [1, 4], [2, 5], [2, 6]]
+    assert tree.choice[1:].tolist() == [0, 1, 0, 1, 0, 1]
+    # Inputs behind the root: 0 1 2 the chain's, 3 node 2, 4 node 4, 5 node 5, 6 node 6.
+    assert tree.seen.tolist() == [[3, 3], [0, 4], [3, 5], [3, 6]]
+
+
+TARGET, DRAFT = [0.4, 0.3, 0.2, 0.1], [0.1, 0.2, 0.1, 0.6]
+SURE = [[0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]]  # laws below the three siblings
+
+
+def step_with_siblings(tokens: list[int], coins: list[float], emission: float = 0.5) -> Step:
+    """One lane, one draft, two siblings beside it."""
+    laws = torch.tensor([[TARGET, *SURE]])
+    uniforms = Uniforms(torch.tensor([coins[:1]]), torch.zeros(1, 2), torch.tensor([emission]))
+    real = torch.ones(1, 1, 3, dtype=torch.bool)
+    branches = Branches(
+        Tree(3, 1, 1), torch.tensor([[tokens]]), real, laws, lambda: torch.tensor([[coins[1:]]])
+    )
+    drafts = Drafts(torch.tensor([tokens[:1]]), torch.tensor([[DRAFT]]))
+    is_draft = torch.ones(1, 1, dtype=torch.bool)
+    arguments = (drafts, laws[:, :2], is_draft, ~is_draft, lambda: torch.empty(0), lambda: uniforms)
+    return Step(*arguments, branches=branches)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "coins", "accepted", "emitted", "node"),
+    [
+        # Token 3: 0.1 / 0.6. Kept below that; the bonus follows it from its own law.
+        ([3, 1, 2], [0.16, 0.9, 0.9], 1, 1, 1),
+        # Rejected: t = (0.3, 0.1, 0.1, 0) / 0.5 = (0.6, 0.2, 0.2, 0), p = (0.25, 0.5, 0.25, 0).
+        # Token 1: 0.2 / 0.5 = 0.4.
+        ([3, 1, 2], [0.17, 0.39, 0.9], 1, 2, 2),
+        # Rejected: t = (0.35, 0, 0, 0) / 0.35, p = (0.5, 0, 0.5, 0). Token 2 cannot pass, token 0 must.
+        ([3, 1, 2], [0.17, 0.41, 0.0], 0, 0, 0),
+        ([3, 1, 0], [0.17, 0.41, 0.99], 1, 3, 3),
+        # Token 0 next: 0.6 / 0.25, kept for sure.
+        ([3, 0, 2], [0.17, 0.99, 0.0], 1, 2, 2),
+    ],
+)
+def test_recursive_rejection(
+    tokens: list[int], coins: list[float], accepted: int, emitted: int, node: int
+) -> None:
+    verdict = TreeTest().verify(step_with_siblings(tokens, coins))
+    assert [int(part) for part in verdict] == [accepted, emitted, node]
+
+
+def test_what_is_left_after_one_sibling_is_drawn_from() -> None:
+    """Token 3 rejected and no sibling: t = (0.6, 0.2, 0.2, 0), cumulated 0.6, 0.8, 1."""
+    for emission, token in ((0.59, 0), (0.61, 1), (0.81, 2)):
+        step = step_with_siblings([3, 1, 2], [0.17, 0.0, 0.0], emission)
+        step.branches.real[..., 1:] = False
+        assert [int(part) for part in TreeTest().verify(step)] == [0, token, 0]
+
+
+def test_siblings_come_without_replacement_and_end_with_the_support() -> None:
+    law = torch.tensor([[[0.1, 0.0, 0.3, 0.6], [0.0, 1.0, 0.0, 0.0]]])
+    drafts = Drafts(torch.tensor([[3, 1]]), law)
+    drawn = without_replacement(drafts, torch.tensor([[[0.24, 0.0, 0.5], [0.5, 0.5, 0.5]]]))
+    # Without 3: (0.1, 0, 0.3): below a quarter token 0, then 2, then nothing is left.
+    assert drawn.tokens[0, 0, :3].tolist() == [3, 0, 2]
+    assert drawn.exist.tolist() == [[[True, True, True, False], [True, False, False, False]]]
+    # Race at noise 1, 1, 2, 1: 0.1, 0, 0.15, 0.6.
+    raced = runners_up(drafts, torch.tensor([1.0, 1.0, 2.0, 1.0]).expand(1, 2, 4), 6)
+    assert raced.tokens[0, 0, :3].tolist() == [3, 2, 0]
+    assert raced.exist.tolist() == [[[True] * 3 + [False] * 3, [True] + [False] * 5]]
+
+
+# --- Refusals ---
+
+
+def test_trees_out_of_range_are_refused() -> None:
+    for siblings, depth, message in ((1, 2, "2 to 16"), (3, 0, "depth"), (8, 3, "extra drafts")):
+        with pytest.raises(DecodingError, match=message):
+            sjd_tree(15, siblings, depth)
+    with pytest.raises(DecodingError, match="no fixed shape"):
+        TreeWindow(15, fixed_shapes=True)
+    with pytest.raises(DecodingError, match="semantics"):
+        with_semantics(sjd_tree())
+    assert sjd_tree().promise is Promise.SAME_DISTRIBUTION
+    assert same_picture_tree().promise is Promise.SAME_PICTURE
+    assert "tree of 3 siblings, 2 deep" in sjd_tree().describe()
