@@ -9,6 +9,7 @@ from comfy_api.latest import ComfyExtension, io
 
 from . import host
 from .approximate_decoders import JacobiARDecoderGSD, JacobiARDecoderLANTERN
+from .convert_model import JacobiARConvertModel
 from .decode_tokens import JacobiARDecodeTokens
 from .decoder_additions import JacobiARAddPrediction, JacobiARAddSemantics
 from .decoders import (
@@ -29,6 +30,7 @@ from .row_decoders import JacobiARDecoderPJD, JacobiARDecoderZipAR
 NODES: list[type[io.ComfyNode]] = [
     JacobiARLoadModel,
     JacobiARListModels,
+    JacobiARConvertModel,
     JacobiAREncodePrompt,
     JacobiARDecoderPreset,
     JacobiARDecoderAutoregressive,

@@ -1,0 +1,72 @@
+"""Convert an AR image model to one .safetensors file that loads alone:
+
+python tools/convert.py SOURCE TARGET [--dtype bf16|fp8] [--tokenizer FILE] [--overwrite]
+
+Needs torch, safetensors and tokenizers: run it with ComfyUI's Python. SOURCE is a weight file or a folder.
+The image tokenizer (VQ) that is put into the file is the one in SOURCE, or the one after --tokenizer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from contextlib import closing
+from pathlib import Path
+from types import ModuleType
+
+ROOT = Path(__file__).resolve().parents[1]
+if "jacobi_ar" not in sys.modules:
+    alias = ModuleType("jacobi_ar")
+    alias.__path__ = [str(ROOT)]
+    sys.modules["jacobi_ar"] = alias
+
+from jacobi_ar.model_loaders.convert import Conversion, plan_conversion, write  # noqa: E402
+from jacobi_ar.model_loaders.errors import CheckpointError, DependencyError  # noqa: E402
+from jacobi_ar.model_loaders.load_tokenizer import load_image_tokenizer  # noqa: E402
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("source", type=Path, help="weight file, or folder with weights")
+    parser.add_argument("target", type=Path, help="the new file, ending in .safetensors")
+    parser.add_argument("--dtype", choices=["bf16", "fp8"], default="bf16")
+    parser.add_argument("--tokenizer", type=Path, help="the image tokenizer (VQ) to put into the file")
+    parser.add_argument("--overwrite", action="store_true", help="replace TARGET if it is there")
+    options = parser.parse_args(arguments)
+    if options.target.suffix != ".safetensors":
+        parser.error("TARGET must end in .safetensors")
+    try:
+        vq = options.tokenizer or own_tokenizer(options.source)
+        conversion = plan_conversion(options.source, vq, float8=options.dtype == "fp8")
+        run(conversion, options.target, options.overwrite)
+    except (CheckpointError, DependencyError, OSError) as error:
+        print(f"convert.py: {error}", file=sys.stderr)
+        return 1
+    print(f"{options.target}: {conversion.model.name}, {'with' if vq else 'without'} an image tokenizer")
+    return 0
+
+
+def own_tokenizer(source: Path) -> Path | None:
+    try:
+        load_image_tokenizer(source, device="meta")
+    except CheckpointError:
+        return None
+    return source
+
+
+def run(conversion: Conversion, target: Path, overwrite: bool) -> None:
+    """Ctrl-C leaves nothing behind."""
+    with closing(write(conversion, target, overwrite=overwrite)) as running:
+        shown = -1
+        for done in running:
+            percent = 100 * done // conversion.bytes
+            if percent > shown:
+                shown = percent
+                print(f"\r{percent} % of {conversion.bytes / 2**30:.2f} GiB", end="", flush=True)
+    print()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
