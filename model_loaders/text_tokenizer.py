@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,20 @@ class TextTokenizer:
                 f"{self.description} does not belong to this model: it has no token {token}"
             )
         return number
+
+    def codes(self, spell: Callable[[int], str]) -> tuple[int, int]:
+        """Ids of the tokens that stand for image codes: the first, and one past the last.
+
+        `spell` gives the name of a code's token. Every id is looked up, for they must lie in order.
+        """
+        first, count = self.id_of(spell(0)), 1
+        while spell(count) in self:
+            if self.id_of(spell(count)) != first + count:
+                raise CheckpointError(
+                    f"{self.description}: the image tokens do not lie in the order of their codes"
+                )
+            count += 1
+        return first, first + count
 
 
 def read_tokenizer(text: str, description: str) -> Any:
