@@ -1,0 +1,75 @@
+"""The documents say what is there: every file, name, command and link in them exists."""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from pathlib import Path
+
+import pytest
+from jacobi_ar.tools.commands import parser
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+CONTRIBUTING = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
+
+
+def names_of(path: Path) -> set[str]:
+    """What a module defines at its top level."""
+    found: set[str] = set()
+    for part in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(part, ast.ClassDef | ast.FunctionDef):
+            found.add(part.name)
+        targets = (
+            part.targets
+            if isinstance(part, ast.Assign)
+            else [part.target]
+            if isinstance(part, ast.AnnAssign)
+            else []
+        )
+        found |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return found
+
+
+def test_every_name_for_contributors_exists() -> None:
+    named = re.findall(r"`([\w/]+\.py)::(\w+)`", CONTRIBUTING)
+    assert len(named) > 15
+    for file, name in named:
+        assert name in names_of(ROOT / file), f"{file}::{name}"
+
+
+def test_the_smallest_examples_are_shown_as_they_are() -> None:
+    blocks = re.findall(r"^( *)```python\n(.*?)^\1```", CONTRIBUTING, re.M | re.S)
+    assert len(blocks) == 2
+    for _, block in blocks:
+        first, code = textwrap.dedent(block).split("\n", 1)
+        assert code.strip() in (ROOT / first.removeprefix("# ")).read_text(encoding="utf-8")
+
+
+def test_every_family_and_verifier_is_one_file_as_said() -> None:
+    families = (ROOT / "model_loaders" / "families" / "__init__.py").read_text(encoding="utf-8")
+    listed = re.search(r"FAMILIES.*= \((.*?)\)", families, re.S)
+    assert listed
+    for name in re.findall(r"\w+", listed[1]):
+        assert {"recognises", "load"} <= names_of(ROOT / "model_loaders" / "families" / f"{name}.py")
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_files_and_links_of_a_document_exist(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    for link in re.findall(r"\]\(([^)#\s]+)", text):
+        if not link.startswith("https://"):
+            assert (path.parent / link).exists(), link
+    folders = "decoding|docs|locales|model_loaders|nodes|tests|tools|web|workflows"
+    for file in re.findall(rf"`((?:{folders})/[\w./-]*\w/?)(?:::\w+)?`", text):
+        assert (ROOT / file).exists(), file
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_commands_of_a_document_are_commands(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    for command in re.findall(r"python tools/dev\.py (\w+)", text):
+        assert parser().parse_args([command]).command == command
+    for file in re.findall(r"python (tools/[\w/]+\.py)", text):
+        assert (ROOT / file).is_file(), file
