@@ -9,6 +9,8 @@ from comfy_api.latest import ComfyExtension, io
 
 from . import host
 from .approximate_decoders import JacobiARDecoderGSD, JacobiARDecoderLANTERN
+from .compare_decoders import JacobiARCompareDecoders
+from .compare_tokens import JacobiARCompareTokens
 from .convert_model import JacobiARConvertModel
 from .decode_tokens import JacobiARDecodeTokens
 from .decoder_additions import JacobiARAddPrediction, JacobiARAddSemantics
@@ -19,13 +21,19 @@ from .decoders import (
     JacobiARDecoderSamePicture,
     JacobiARDecoderSJD,
 )
+from .decoding_report import JacobiARDecodingReport
+from .encode_image import JacobiAREncodeImage
 from .encode_prompt import JacobiAREncodePrompt
 from .generate import JacobiARGenerate
 from .keep_tokens import JacobiARKeepRows, JacobiARTokenMask
 from .list_models import JacobiARListModels
 from .load_model import JacobiARLoadModel
+from .load_tokens import JacobiARLoadTokens
 from .preset_decoder import JacobiARDecoderPreset
+from .prompt_list import JacobiARPromptList
 from .row_decoders import JacobiARDecoderPJD, JacobiARDecoderZipAR
+from .save_picture import JacobiARSavePicture
+from .save_tokens import JacobiARSaveTokens
 
 NODES: list[type[io.ComfyNode]] = [
     JacobiARLoadModel,
@@ -46,8 +54,16 @@ NODES: list[type[io.ComfyNode]] = [
     JacobiARAddPrediction,
     JacobiARGenerate,
     JacobiARDecodeTokens,
+    JacobiARCompareDecoders,
+    JacobiARDecodingReport,
     JacobiARKeepRows,
     JacobiARTokenMask,
+    JacobiARSaveTokens,
+    JacobiARLoadTokens,
+    JacobiAREncodeImage,
+    JacobiARPromptList,
+    JacobiARSavePicture,
+    JacobiARCompareTokens,
 ]
 
 

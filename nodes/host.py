@@ -64,6 +64,28 @@ def text_encoder_roots() -> list[Path]:
     return [Path(path) for path in folder_paths.get_folder_paths("text_encoders")]
 
 
+def token_roots() -> dict[str, Path]:
+    """Where token grids are looked for, by what ComfyUI writes behind the names of files there."""
+    return {
+        "": Path(folder_paths.get_input_directory()),
+        " [output]": Path(folder_paths.get_output_directory()),
+    }
+
+
+def saving_place(prefix: str, height: int = 0, width: int = 0) -> tuple[Path, str, int, str]:
+    """(folder, start of the file name, first free number, folder below the output folder), as Save Image has
+    them; `prefix` was checked."""
+    folder, name, counter, subfolder, _ = folder_paths.get_save_image_path(
+        prefix, folder_paths.get_output_directory(), width, height
+    )
+    return Path(folder), name, counter, subfolder
+
+
+def saves_metadata() -> bool:
+    """Whether pictures may tell how they were made (not with --disable-metadata)."""
+    return not args.disable_metadata
+
+
 # ---- devices and memory ------------------------------------------------------------------------------------
 
 
@@ -126,6 +148,26 @@ def load_residents(residents: Sequence[Resident], memory_required: int = 0) -> N
                 move_own_tensors(module, resident.device)
 
 
+def room_for_run(resident: Resident, weights: int) -> int:
+    """Bytes that a run may take beside the weights of its model.
+
+    On a GPU all that ComfyUI can make free by unloading, less the weights. Where these fill it, half of it:
+    they are then brought in one at a time, at a cost that larger batches share.
+    """
+    device = resident.device
+    free = memory.get_free_memory(device)
+    if memory.is_device_cpu(device):
+        return int(free)
+    ours = [loaded for loaded in memory.current_loaded_models if loaded.device == device]
+    room = free + sum(loaded.model_loaded_memory() for loaded in ours) - memory.extra_reserved_memory()
+    return int(max(room - weights, room // 2))
+
+
+def forget_leftovers() -> None:
+    """Gives memory that nothing uses any more back to the device."""
+    memory.soft_empty_cache()
+
+
 def move_own_tensors(module: nn.Module, device: torch.device) -> None:
     """Moves the parameters and buffers of this very module, not those of its children."""
     for name, parameter in list(module.named_parameters(recurse=False)):
@@ -163,6 +205,14 @@ def to_output(images: Tensor) -> Tensor:
 def preview_of(images: Tensor, node: type[io.ComfyNode]) -> dict[str, Any]:
     """What makes the page show these pictures on the node that made them."""
     return ui.PreviewImage(images, cls=node).as_dict()
+
+
+def resized(images: Tensor, height: int, width: int, crop: bool) -> Tensor:
+    """Pictures [B, height, width, 3] of another size (Lanczos), after cropping the middle to its proportions,
+    or stretched."""
+    pixels = images.movedim(-1, 1)
+    changed = comfy.utils.common_upscale(pixels, width, height, "lanczos", "center" if crop else "disabled")
+    return changed.movedim(1, -1)
 
 
 # ---- while a node runs -------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,12 +63,15 @@ def preview_picture(
     largest: int = 512,
 ) -> Image.Image:
     """The pictures side by side, open cells grey, small ones enlarged without blur."""
-    batch, rows, cols = grids.shape
-    height, width = pixels.shape[1:3]
-    open_cells = (grids < 0).float()[:, None]  # [B, 1, rows, cols]
-    mask = torch.nn.functional.interpolate(open_cells, size=(height, width), mode="nearest")[:, 0, :, :, None]
     pixels = pixels.float().cpu()
-    return contact_sheet(torch.where(mask > 0, torch.full_like(pixels, GREY), pixels), largest)
+    return contact_sheet(torch.where(open_pixels(grids, pixels.shape[1:3]), GREY, pixels), largest)
+
+
+def open_pixels(grids: Tensor, size: Sequence[int]) -> Tensor:
+    """Where a picture of (height, width) shows cells that are still open: [B, height, width, 1] bool."""
+    open_cells = (grids < 0).float()[:, None]  # [B, 1, rows, cols]
+    mask = torch.nn.functional.interpolate(open_cells, size=tuple(size), mode="nearest")
+    return mask[:, 0, :, :, None] > 0
 
 
 def contact_sheet(pixels: Tensor, largest: int) -> Image.Image:

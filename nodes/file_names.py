@@ -1,0 +1,51 @@
+"""Names of files that this package writes: below the output folder, and never over one that is there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+from .inputs import shown
+
+TRIES = 10_000
+FORBIDDEN = '<>"|?*'  # in file names of Windows; workflows travel
+
+
+def check_prefix(prefix: object) -> str:
+    """A prefix that stays below the output folder on every system; ValueError otherwise."""
+    if not isinstance(prefix, str) or not prefix.strip():
+        raise ValueError(f"filename_prefix must be a text, got {shown(prefix)}.")
+    windows, posix = PureWindowsPath(prefix), PurePosixPath(prefix)
+    outside = windows.drive or windows.root or posix.root or ".." in windows.parts
+    if outside or any(ord(letter) < 32 or letter in FORBIDDEN for letter in prefix):
+        raise ValueError(
+            f"filename_prefix {shown(prefix)} must name files below ComfyUI's output folder: no drive, no "
+            f"leading slash, no .., none of {' '.join(FORBIDDEN)}. For example: tokens/picture."
+        )
+    if len(prefix) > 200:
+        raise ValueError(f"filename_prefix is {len(prefix)} letters long; take at most 200.")
+    if prefix.endswith(("/", "\\")):
+        raise ValueError(f"filename_prefix {shown(prefix)} must end in the start of a file name.")
+    return prefix
+
+
+def write_new(folder: Path, name: Callable[[int], str], number: int, content: bytes) -> Path:
+    """Writes the first file name(number), name(number + 1), … that is not there yet."""
+    for tried in range(number, number + TRIES):
+        path = folder / name(tried)
+        try:
+            # Exclusive: what another run wrote since the folder was listed stays.
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+        except FileExistsError:
+            continue
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+        except OSError:
+            path.unlink(missing_ok=True)  # a full disk leaves no half file
+            raise
+        return path
+    raise ValueError(
+        f"{folder} has too many files named like {name(number)}; choose another filename_prefix."
+    )
