@@ -20,6 +20,7 @@ from .captions import clean_caption
 from .checkpoint import Checkpoint, open_checkpoint
 from .errors import CheckpointError, DependencyError, PromptError
 from .strict import assign
+from .text_tokenizer import read_text, read_tokenizer
 
 LENGTH = 120  # tokens of a caption, padding and end included
 LONGEST = (
@@ -101,9 +102,9 @@ def load_text_encoder(
     """Load the encoder in a folder with config.json, tokenizer.json and weights, or the weight file there."""
     path = Path(path)
     checkpoint = open_checkpoint(path)
-    module_class, settings, tokenizer_class = _libraries()
+    module_class, settings = _libraries()
     folder = path if path.is_dir() else path.parent
-    tokenizer = _read_tokenizer(folder / "tokenizer.json", tokenizer_class)
+    tokenizer = _read_tokenizer(folder / "tokenizer.json")
     config = settings(**_settings(checkpoint), use_cache=False, is_encoder_decoder=False, dropout_rate=0.0)
     if tokenizer.get_vocab_size() > config.vocab_size:
         raise CheckpointError(
@@ -148,24 +149,16 @@ def _settings(checkpoint: Checkpoint) -> dict[str, Any]:
     return {key: config[key] for key in SIZES} | values
 
 
-def _read_tokenizer(path: Path, tokenizer_class: Any) -> Any:
+def _read_tokenizer(path: Path) -> Any:
     if not path.is_file():
         raise CheckpointError(
             f"{path} is missing: download tokenizer.json too, from where the text encoder is from"
         )
-    try:
-        tokenizer = tokenizer_class.from_file(str(path))
-    except Exception as error:  # the library raises nothing narrower
-        raise CheckpointError(f"{path} is damaged or no tokenizer file ({error})") from error
-    # The file may ask for its own; both are done here.
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
-    return tokenizer
+    return read_tokenizer(read_text(path), str(path))
 
 
-def _libraries() -> tuple[Any, Any, Any]:
+def _libraries() -> tuple[Any, Any]:
     try:
-        from tokenizers import Tokenizer
         from transformers import T5Config, T5EncoderModel
     except (ImportError, RuntimeError, AttributeError, OSError) as error:
         # transformers imports its parts late and reports a broken one in several ways.
@@ -175,4 +168,4 @@ def _libraries() -> tuple[Any, Any, Any]:
             f"import ({error}). Install them for the Python that runs here: "
             f'"{sys.executable}" -m pip install --upgrade transformers tokenizers'
         ) from error
-    return T5EncoderModel, T5Config, Tokenizer
+    return T5EncoderModel, T5Config

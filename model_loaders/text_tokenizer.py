@@ -75,6 +75,13 @@ def read_tokenizer(text: str, description: str) -> Any:
     return tokenizer
 
 
+def read_text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{file} cannot be read ({error})") from error
+
+
 def find_text_tokenizer(
     checkpoint: Checkpoint, names: Sequence[str], rows: int, source: str
 ) -> TextTokenizer:
@@ -89,11 +96,7 @@ def find_text_tokenizer(
         tokenizer = TextTokenizer(packed, rows, f"the text tokenizer of {checkpoint.path.name}")
     else:
         file = find_tokenizer_file(checkpoint.path, names, source)
-        try:
-            text = file.read_text(encoding="utf-8")
-        except (OSError, ValueError) as error:
-            raise CheckpointError(f"{file} cannot be read ({error})") from error
-        tokenizer = TextTokenizer(text, rows, str(file))
+        tokenizer = TextTokenizer(read_text(file), rows, str(file))
         checkpoint.used_texts[names[0]] = tokenizer.text
     return tokenizer
 

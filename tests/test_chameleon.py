@@ -17,14 +17,6 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import ChameleonForConditionalGeneration
 
-from .reference import (
-    Logits,
-    additive,
-    logits_in_windows,
-    logits_out_of_order,
-    reference_out_of_order,
-    stream_of,
-)
 from .tiny_chameleon import (
     CODES,
     FIRST,
@@ -38,32 +30,13 @@ from .tiny_chameleon import (
     save,
 )
 from .tiny_tokenizer import write_tokenizer
+from .token_prompt_check import assert_same_logits, stream_logits
 
 SQUARE = TokenGrid(4, 4, (ROW_END,))
 
 
 def load(path: Path, dtype: torch.dtype = torch.float32) -> ImageModel:
     return load_image_model(path, device="cpu", dtype=dtype)
-
-
-def logits_of(reference: ChameleonForConditionalGeneration) -> Logits:
-    head = reference.lm_head.weight[FIRST : FIRST + CODES]
-
-    def logits(prompt: list[int], stream: Tensor, positions: Tensor, mask: Tensor) -> Tensor:
-        ids = torch.cat([torch.tensor(prompt), torch.where(stream < CODES, stream + FIRST, stream)])
-        hidden = reference.model(
-            input_ids=ids[None], position_ids=positions[None], attention_mask=additive(mask), use_cache=False
-        ).last_hidden_state
-        return hidden[0] @ head.T
-
-    return logits
-
-
-def in_order(logits: Logits, prompt: list[int], stream: Tensor) -> Tensor:
-    """Logits of every stream position given those before it, [length, V]."""
-    count = len(prompt) + len(stream) - 1
-    mask = torch.ones(count, count, dtype=torch.bool).tril()
-    return logits(prompt, stream[:-1], torch.arange(count), mask)[len(prompt) - 1 :]
 
 
 def words(text: str) -> list[int]:
@@ -89,7 +62,7 @@ def test_logits_are_those_of_transformers(
     layout: str, groups: tuple[int, int], swin: bool, tmp_path: Path
 ) -> None:
     reference = make_reference(swin)
-    model, logits = load(save(reference, tmp_path, layout, groups)), logits_of(reference)
+    model = load(save(reference, tmp_path, layout, groups))
     lumina = layout == "lumina"
     assert model.family == ("Lumina-mGPT" if lumina else "Anole")
     grid = SQUARE if lumina else TokenGrid(4, 4)
@@ -99,18 +72,8 @@ def test_logits_are_those_of_transformers(
         request = REQUEST.format("64x64", text) if lumina else text
         assert row == [0, *words(request), 70, 69] + ([74, 74] if lumina else [])
     assert rows[3:] == ([[69, 74, 74]] if lumina else [[0, 69]]) * 3
-    tokens = torch.randint(CODES, (3, 16), generator=torch.Generator().manual_seed(1))
-    stream = stream_of(grid, tokens)
-    whole = [in_order(logits, row, one) for row, one in zip(rows, stream.repeat(2, 1), strict=True)]
-    conditional, unconditional = torch.stack(whole[:3]), torch.stack(whole[3:])
-    for guidance in (1.0, 4.0):
-        expected = unconditional + guidance * (conditional - unconditional)
-        for windows in ([grid.length], [1] * (grid.length - 1), [4, 1, 7, 9]):
-            got = logits_in_windows(model, grid, prompts, stream, guidance, windows)
-            torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-4)
-    got = logits_out_of_order(model, grid, prompts[0], stream[0], 4.0)
-    c, u = (reference_out_of_order(logits, row, stream[0]) for row in (rows[0], rows[3]))
-    torch.testing.assert_close(got, u + 4.0 * (c - u), rtol=1e-4, atol=1e-4)
+    head = reference.lm_head.weight[FIRST : FIRST + CODES]
+    assert_same_logits(model, grid, TEXTS, stream_logits(reference.model, head, FIRST), 4.0)
 
 
 @pytest.fixture(scope="module")
