@@ -45,7 +45,9 @@ COMPANIONS: dict[tuple[str, str], Companion] = {
     ("Janus-Pro", TEXT): Companion(("tokenizer.json",), "deepseek-ai/Janus-Pro-1B", beside=True),
     ("Janus", TEXT): Companion(("tokenizer.json",), "deepseek-ai/Janus-1.3B", beside=True),
     ("Lumina-mGPT 2", PICTURES): Companion(("movqgan_270M.ckpt",), "ai-forever/MoVQGAN"),
-    ("Lumina-mGPT 2", TEXT): Companion(("tokenizer.json",), "Alpha-VLLM/Lumina-mGPT-2.0", beside=True),
+    ("Lumina-mGPT 2", TEXT): Companion(
+        ("tokenizer.json", "tokenizer_config.json"), "Alpha-VLLM/Lumina-mGPT-2.0", beside=True
+    ),
     ("Lumina-mGPT", PICTURES): Companion(("tokenizer/vqgan.ckpt",), "GAIR/Anole-7b-v0.1"),
     ("Lumina-mGPT", TEXT): LUMINA_TEXT,
     ("Anole", PICTURES): Companion(("tokenizer/vqgan.ckpt",), "GAIR/Anole-7b-v0.1"),
@@ -57,7 +59,7 @@ COMPANIONS: dict[tuple[str, str], Companion] = {
         "BAAI/Emu3-VisionTokenizer",
         folder="models/ar_image/Emu3-VisionTokenizer",
     ),
-    ("Emu3", TEXT): Companion(("tokenizer.json",), "BAAI/Emu3-Gen-hf", beside=True),
+    ("Emu3", TEXT): Companion(("emu3.tiktoken", "emu3_vision_tokens.txt"), "BAAI/Emu3-Gen", beside=True),
 }
 
 

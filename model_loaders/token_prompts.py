@@ -6,16 +6,18 @@ on the left, hidden from everything, and count their positions from their own fi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from ..decoding.grid import TokenGrid
+from .checkpoint import Checkpoint
 from .image_model import ImageModel
 from .image_transformer import ImageTransformer, Prompt, PromptRows, check_family
 from .rotary import Turns, line_turns
+from .strict import Source, assign
 from .transformer import TransformerConfig
 
 
@@ -81,6 +83,42 @@ class TokenPromptTransformer(ImageTransformer):
 
     def turns(self, grid: TokenGrid, visible: Tensor, dtype: torch.dtype) -> Turns:
         return line_turns(visible, grid.length, self.transformer.config.head_dim, self.rope_base, dtype)
+
+
+def load_network(
+    checkpoint: Checkpoint,
+    family: str,
+    config: TransformerConfig,
+    layout: PromptLayout,
+    names: Mapping[str, Source],
+    *,
+    codes: tuple[int, int],
+    inputs: int,
+    rope_base: float,
+    ignore: Callable[[str], bool],
+    device: torch.device,
+    dtype: torch.dtype,
+    operations: Any,
+) -> TokenPromptTransformer:
+    """The network with the tensors of `checkpoint` as `names` and `ignore` tell (see `assign`).
+
+    `codes` are the language model's ids of codes, the first and one past the last; `inputs` rows its table.
+    """
+    network = TokenPromptTransformer(
+        family,
+        config,
+        codes[1] - codes[0],
+        layout,
+        operations,
+        inputs=inputs,
+        first_code=codes[0],
+        rope_base=rope_base,
+        device=torch.device("meta"),
+        dtype=dtype,
+    )
+    assign(network, checkpoint, names, device=device, dtype=dtype, ignore=ignore)
+    network.device = device
+    return network.eval()
 
 
 class TokenPromptModel(ImageModel):

@@ -9,7 +9,7 @@ import torch
 
 from ..checkpoint import Checkpoint
 from ..image_model import ImageModel
-from . import builtin, chameleon, emu3, janus, llamagen
+from . import builtin, chameleon, emu3, janus, llamagen, lumina2
 
 
 class Family(Protocol):
@@ -28,4 +28,4 @@ class Family(Protocol):
     ) -> ImageModel: ...
 
 
-FAMILIES: tuple[Family, ...] = (builtin, llamagen, janus, chameleon, emu3)
+FAMILIES: tuple[Family, ...] = (builtin, llamagen, janus, chameleon, emu3, lumina2)

@@ -25,9 +25,8 @@ from ..companions import TEXT, where_from
 from ..errors import CheckpointError
 from ..image_model import SamplingDefaults
 from ..image_transformer import Prompt
-from ..strict import assign
 from ..text_tokenizer import TextTokenizer, find_text_tokenizer
-from ..token_prompts import TokenPromptModel, TokenPromptTransformer
+from ..token_prompts import TokenPromptModel, TokenPromptTransformer, load_network
 from .chameleon_layout import (
     HUGGING_FACE_NORM,
     in_hugging_face,
@@ -44,6 +43,7 @@ TOKENIZER_FILES = ("tokenizer.json", "text_tokenizer.json")
 MOST_TOKENS = 65536  # Lumina-mGPT 2.0 has the same names and more
 BEGIN, END_OF_TURN, IMAGE, ROW_END = "<s>", "<reserved08706>", "<racm3:break>", "<reserved08799>"
 PIXELS = 16  # of a token, each way
+UNIT = 32  # pixels, in which sides are counted and named
 CLASSES = (768, 512, 1024)  # of Lumina-mGPT by area, in pixels a side of the square
 LONGEST_STREAM = 4165  # tokens of a picture of the largest class; the others fit into 4096 with their prompts
 LONGEST_SIDE = 4  # times the shorter one
@@ -60,14 +60,15 @@ MAYBE_CHAMELEON = (
 class LuminaLayout:
     """`Generate an image of 768x768 …`, end of turn, begin, height and width in units of 32 pixels."""
 
-    def __init__(self, tokenizer: TextTokenizer) -> None:
+    def __init__(self, tokenizer: TextTokenizer, begin: str = BEGIN, pixels: int = PIXELS) -> None:
         self.tokenizer = tokenizer
+        self.pixels = pixels  # of a token, each way
         self.begin, self.end, self.image, self.row_end = (
-            tokenizer.id_of(token) for token in (BEGIN, END_OF_TURN, IMAGE, ROW_END)
+            tokenizer.id_of(token) for token in (begin, END_OF_TURN, IMAGE, ROW_END)
         )
 
     def conditional(self, text: str, grid: TokenGrid) -> list[int]:
-        size = f"{grid.cols * PIXELS}x{grid.rows * PIXELS}"
+        size = f"{grid.cols * self.pixels}x{grid.rows * self.pixels}"
         request = f"Generate an image of {size} according to the following prompt:\n{text}"
         return [self.begin, *self.tokenizer.encode(request), self.end, *self.unconditional(text, grid)]
 
@@ -77,7 +78,7 @@ class LuminaLayout:
 
     def side(self, tokens: int) -> int:
         """The token that names a side of the picture."""
-        return self.tokenizer.id_of(f"<reserved{8800 + tokens * PIXELS // 32:05d}>")
+        return self.tokenizer.id_of(f"<reserved{8800 + tokens * self.pixels // UNIT:05d}>")
 
 
 class AnoleLayout:
@@ -144,30 +145,29 @@ def load(
     inputs, _ = checkpoint.shape(table, 2)
     source = where_from(family, TEXT)
     tokenizer = find_text_tokenizer(checkpoint, TOKENIZER_FILES, inputs, source)
-    codes = image_tokens(tokenizer)
+    codes = tokenizer.codes(image_token)
     grids, layout = [TokenGrid(32, 32)], AnoleLayout(tokenizer)
     if family == LUMINA:
         layout = LuminaLayout(tokenizer)
         large = setting(checkpoint, settings, "max_position_embeddings", 4096) >= LONGEST_STREAM
         grids = lumina_grids(layout.row_end, 1024 if large else CLASSES[0])
         notes = (NOT_SAID.format(grids[0].cols * PIXELS),)
-    network = TokenPromptTransformer(
+    network = load_network(
+        checkpoint,
         family,
         config,
-        codes[1] - codes[0],
         layout,
-        operations,
+        module_names(checkpoint, config, codes),
+        codes=codes,
         inputs=inputs,
-        first_code=codes[0],
         rope_base=rope_base(checkpoint, settings, 10000.0),
-        device=torch.device("meta"),
+        ignore=is_left_out,
+        device=device,
         dtype=dtype,
+        operations=operations,
     )
-    names = module_names(checkpoint, config, codes)
-    assign(network, checkpoint, names, device=device, dtype=dtype, ignore=is_left_out)
-    network.device = device
     size = SIZES.get((config.dim, config.layers), f"({config.layers} layers of {config.dim})")
-    return ChameleonModel(f"{family} {size}", network.eval(), dtype, grids, notes)
+    return ChameleonModel(f"{family} {size}", network, dtype, grids, notes)
 
 
 def family_of(checkpoint: Checkpoint, settings: dict[str, Any], heads: int) -> tuple[str, tuple[str, ...]]:
@@ -195,45 +195,32 @@ def is_left_out(name: str) -> bool:
     return name.startswith("model.vqmodel.") or name == "rope.freqs" or name.endswith("rotary_emb.inv_freq")
 
 
-def image_tokens(tokenizer: TextTokenizer) -> tuple[int, int]:
-    """Ids of the tokens of codes: the first, and one past the last.
-
-    Their names spell the code in letters, A for 0; every id is looked up, for they must lie in order.
-    """
-    first = tokenizer.id_of(image_token(0))
-    count = 1
-    while image_token(count) in tokenizer:
-        if tokenizer.id_of(image_token(count)) != first + count:
-            raise CheckpointError(
-                f"{tokenizer.description}: the image tokens do not lie in the order of their codes"
-            )
-        count += 1
-    return first, first + count
-
-
 def image_token(code: int) -> str:
+    """Its name spells the code in letters, A for 0."""
     return "IMGIMG" + "".join(chr(ord("A") + int(digit)) for digit in str(code)) + "Z"
 
 
-def lumina_grids(row_end: int, usual: int) -> list[TokenGrid]:
+def lumina_grids(
+    row_end: int, usual: int, classes: tuple[int, ...] = CLASSES, pixels: int = PIXELS
+) -> list[TokenGrid]:
     """All sizes of all classes, the square of class `usual` first, then the other squares: a lone number of
-    rows or columns is looked up in this order."""
-    classes = sorted(CLASSES, key=lambda side: side != usual)
-    shapes = [(side // PIXELS, side // PIXELS) for side in classes]
-    shapes += [shape for side in classes for shape in class_shapes(side)]
+    rows or columns is looked up in this order. A token is `pixels` wide and high."""
+    ordered = sorted(classes, key=lambda side: side != usual)
+    shapes = [(side // pixels, side // pixels) for side in ordered]
+    shapes += [shape for side in ordered for shape in class_shapes(side, pixels)]
     return [TokenGrid(rows, cols, row_end=(row_end,)) for rows, cols in dict.fromkeys(shapes)]
 
 
-def class_shapes(side: int) -> Iterator[tuple[int, int]]:
+def class_shapes(side: int, pixels: int = PIXELS) -> Iterator[tuple[int, int]]:
     """Sizes [rows, cols] in tokens that Lumina-mGPT was trained on, from wide to tall.
 
-    Sides are whole units of 32 pixels: the outermost shapes whose area is at most that of the square.
+    Sides are whole units (of 32 pixels): the outermost shapes whose area is at most that of the square.
     """
-    most = (side // 32) ** 2
+    most = (side // UNIT) ** 2
     width, height = most, 1
     while width:
         if max(width, height) <= LONGEST_SIDE * min(width, height):
-            yield 2 * height, 2 * width
+            yield height * UNIT // pixels, width * UNIT // pixels
         if (height + 1) * width <= most:
             height += 1
         else:

@@ -18,9 +18,9 @@ from ...decoding.grid import TokenGrid
 from ..checkpoint import Checkpoint
 from ..companions import TEXT, where_from
 from ..image_model import SamplingDefaults
-from ..strict import Part, assign
+from ..strict import Part
 from ..text_tokenizer import TextTokenizer
-from ..token_prompts import TokenPromptModel, TokenPromptTransformer
+from ..token_prompts import TokenPromptModel, load_network
 from .emu3_tokenizer import emu3_tokenizer
 from .llama_layout import llama_names, part_of_config, read_llama_config, rope_base, setting
 
@@ -98,24 +98,24 @@ def load(
     tokenizer = emu3_tokenizer(checkpoint, inputs, where_from(FAMILY, TEXT))
     codes = tokenizer.codes(image_token)
     layout = Emu3Layout(tokenizer)
-    network = TokenPromptTransformer(
-        FAMILY,
-        config,
-        codes[1] - codes[0],
-        layout,
-        operations,
-        inputs=inputs,
-        first_code=codes[0],
-        rope_base=rope_base(checkpoint, settings, ROPE_BASE),
-        device=torch.device("meta"),
-        dtype=dtype,
-    )
     names = llama_names(config, prefix) | {
         "tok_embeddings.weight": f"{prefix}embed_tokens.weight",
         "output.weight": Part(head, rows=codes),
     }
-    assign(network, checkpoint, names, device=device, dtype=dtype, ignore=is_left_out)
-    network.device = device
+    network = load_network(
+        checkpoint,
+        FAMILY,
+        config,
+        layout,
+        names,
+        codes=codes,
+        inputs=inputs,
+        rope_base=rope_base(checkpoint, settings, ROPE_BASE),
+        ignore=is_left_out,
+        device=device,
+        dtype=dtype,
+        operations=operations,
+    )
     size = SIZES.get((config.dim, config.layers), f"({config.layers} layers of {config.dim})")
     area = setting(checkpoint, settings, "image_area", AREAS[0])
     grids = [
@@ -123,7 +123,7 @@ def load(
         for area in dict.fromkeys((area, *AREAS))
         for width, height in RATIOS
     ]
-    return Emu3Model(f"{FAMILY} {size}", network.eval(), dtype, grids, SamplingDefaults(3.0, top_k=2048))
+    return Emu3Model(f"{FAMILY} {size}", network, dtype, grids, SamplingDefaults(3.0, top_k=2048))
 
 
 def image_token(code: int) -> str:
