@@ -34,6 +34,7 @@ from .prompt_list import JacobiARPromptList
 from .row_decoders import JacobiARDecoderPJD, JacobiARDecoderZipAR
 from .save_picture import JacobiARSavePicture
 from .save_tokens import JacobiARSaveTokens
+from .tree_decoder import JacobiARDecoderTree
 
 NODES: list[type[io.ComfyNode]] = [
     JacobiARLoadModel,
@@ -64,6 +65,7 @@ NODES: list[type[io.ComfyNode]] = [
     JacobiARPromptList,
     JacobiARSavePicture,
     JacobiARCompareTokens,
+    JacobiARDecoderTree,
 ]
 
 

@@ -11,6 +11,7 @@ from ..decoding.lanes import Stream
 from ..decoding.prediction import VerificationPrediction
 from ..decoding.ratios import NeighbourhoodRatio
 from ..decoding.rows import RowParallel
+from ..decoding.tree import TreeWindow
 from ..model_loaders.image_model import ImageModel
 from ..model_loaders.image_transformer import Prompt
 from .run_settings import RunSettings
@@ -35,7 +36,8 @@ def law_rows(decoder: Decoder, grid: TokenGrid) -> int:
     schedule, rows = decoder.schedule, 1
     if isinstance(schedule, RowParallel):
         rows = schedule.most_rows(grid)
-    return rows * (schedule.window + 1)
+    extra = schedule.extra_nodes if isinstance(schedule, TreeWindow) else 0
+    return rows * (schedule.window + 1) + extra
 
 
 def law_copies(decoder: Decoder) -> int:

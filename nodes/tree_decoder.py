@@ -1,0 +1,69 @@
+"""The decoder node that tries several guesses side by side."""
+
+from __future__ import annotations
+
+from comfy_api.latest import io
+
+from .. import decoding
+from .decoder_parts import (
+    CATEGORY,
+    SAME_DISTRIBUTION,
+    decoder_output,
+    initialiser_input,
+    on_wire,
+    window_input,
+)
+from .errors import explained
+from .inputs import known_parts
+
+
+class JacobiARDecoderTree(io.ComfyNode):
+    NAME = "Decoder: SJD with Tree Drafts (PAC)"
+
+    @classmethod
+    def define_schema(cls) -> io.Schema:
+        return io.Schema(
+            node_id="JacobiARDecoderTree",
+            display_name=cls.NAME,
+            category=CATEGORY,
+            description="SJD that tries several guesses for the next tokens at once: where the first one "
+            "fails, another may stand in (SJD-PAC, arXiv 2603.18599). Helps where many tokens are likely, "
+            "so most on open prompts; each pass computes more places. " + SAME_DISTRIBUTION,
+            inputs=[
+                window_input(31),
+                io.Int.Input(
+                    "siblings",
+                    default=3,
+                    min=2,
+                    max=8,
+                    tooltip="Guesses for each place of the tree (2 to 8, default 3; the paper has 4). With "
+                    "depth 2, 3 siblings add 10 places to a pass and 4 add 18: free on a GPU, not on a CPU.",
+                ),
+                io.Int.Input(
+                    "depth",
+                    default=2,
+                    min=1,
+                    max=4,
+                    tooltip="Places in a row that have siblings, counted from the next token (1 to 4, "
+                    "default 2). Every combination is tried, so the cost grows quickly: at most 400 extra "
+                    "places. The paper counts the last known token too: its 3 is 2 here.",
+                ),
+                initialiser_input("uniform"),
+                io.Combo.Input(
+                    "draw",
+                    options=list(decoding.DRAWS),
+                    default="maximal coupling",
+                    tooltip='How rejected guesses are drawn again (default "maximal coupling", as in the '
+                    'paper): "maximal coupling" keeps the old guess as often as the new probabilities '
+                    'allow; "shared noise" draws with the noise of the place; "fresh" owes nothing to the old '
+                    "guess, and takes more passes on open prompts. The promise stays the same.",
+                ),
+            ],
+            outputs=[decoder_output("same distribution")],
+        )
+
+    @classmethod
+    def execute(cls, window: int, siblings: int, depth: int, initialiser: str, draw: str) -> io.NodeOutput:
+        with explained(cls.NAME):
+            known_parts(initialiser, draw)
+            return on_wire(decoding.sjd_tree(window, siblings, depth, initialiser, draw))
