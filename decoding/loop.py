@@ -87,7 +87,7 @@ def decode(
     while not run.finished:
         yield StepReport(run.trace.passes, run.filled(), run)
         run.step()
-    yield StepReport(run.trace.passes, run.filled(), run, DecodeResult(run.grids(), run.trace))
+    yield StepReport(run.trace.passes, run.filled(), run, run.result())
 
 
 def run_to_end(reports: Iterator[StepReport]) -> DecodeResult:

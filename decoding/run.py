@@ -18,11 +18,11 @@ from .initialisers import Frontier
 from .lanes import FRONTIER, NOTHING, Lanes, Stream
 from .promises import promise_given
 from .randomness import SharedNoise, UniformStream
-from .sampling import SamplingSettings, warp
+from .sampling import SamplingSettings, entropy, warp
 from .schedules import StepPlan, prefill_plan
 from .step import Step, Uniforms
 from .target import TargetModel
-from .trace import Trace
+from .trace import DecodeResult, Trace
 from .verifiers import Verdict
 
 
@@ -49,6 +49,7 @@ class Run:
         self.cache_slots = self.schedule.cache_slots(self.stream)
         padding = ((0, 0), (0, self.cache_slots + 1 - self.grid.length))
         self.tokens = self._upload(np.pad(self.stream.tokens.clip(min=0), padding))  # [B, slots + 1]
+        self.entropy = torch.full(self.tokens.shape, torch.nan, device=self.device)  # bits, where fixed
         self.given = kept >= 0  # [B, cells]
         self._open_lanes(self.schedule.open(self.stream))
         self.drafts: Drafts | None = None
@@ -112,6 +113,7 @@ class Run:
         accepted, finite = torch.stack([verdict.accepted, healthy.to(torch.int64)]).cpu().numpy()
         self._check(finite.astype(bool) | lanes.done)
         accepted = np.where(plan.commits == NOTHING, 0, accepted)
+        self._note_entropy(step.target_laws, where, accepted)
         self._write(verdict.emitted, redrafts, plan, where, accepted, ready)
         moved = self._advance(plan, accepted)
         following, origin = self.schedule.advance(lanes, self.stream)
@@ -183,14 +185,21 @@ class Run:
         self._put(where, chosen & ready[:, None], new)
 
     def _put(self, where: np.ndarray, chosen: np.ndarray, tokens: Tensor) -> None:
-        """Write `tokens` [L, M] at stream positions `where`: chosen ones, inside the lane, not known
-        beforehand."""
+        """Write `tokens` [L, M] at positions `where`: chosen ones, inside the lane, not known beforehand."""
+        self.tokens[self.image[:, None], self._columns(where, chosen)] = tokens
+
+    def _columns(self, where: np.ndarray, chosen: np.ndarray) -> Tensor:
+        """Columns of the buffers for positions `where` [L, M]; the last where nothing is to be written."""
         lanes = self.lanes
-        inside = np.minimum(where, self.grid.length - 1)
-        known = self.stream.known[lanes.image[:, None], inside]
+        known = self.stream.known[lanes.image[:, None], np.minimum(where, self.grid.length - 1)]
         nowhere = self.tokens.shape[1] - 1
-        at = np.where(chosen & ~known & (where < lanes.end[:, None]), where, nowhere)
-        self.tokens[self.image[:, None], self._upload(at)] = tokens
+        return self._upload(np.where(chosen & ~known & (where < lanes.end[:, None]), where, nowhere))
+
+    def _note_entropy(self, laws: Tensor, where: np.ndarray, accepted: np.ndarray) -> None:
+        """Of the laws [L, D + 1, V] behind what this step fixes; other places are written again by then."""
+        rows = int(accepted.max()) + 1
+        at = self._columns(where[:, :rows], np.True_)
+        self.entropy[self.image[:, None], at] = entropy(laws[:, :rows]).to(torch.float32)
 
     def _advance(self, plan: StepPlan, accepted: np.ndarray) -> np.ndarray:
         """Move the lanes past what this step committed, note it in the trace; how far each moved: [L]."""
@@ -198,15 +207,11 @@ class Run:
         committed = before + accepted + (plan.commits == FRONTIER)
         after = np.minimum(self.stream.next_unknown(lanes.image, committed), lanes.end)
         after = np.where(plan.commits == NOTHING, before, after)
-        history = np.full(self.trace.batch, -1)
-        history[lanes.image[before < lanes.end]] = 0
-        np.add.at(history, lanes.image, accepted)
-        self.trace.accepted.append(history.tolist())
         position = np.arange(self.grid.length)
         fixed = (position >= before[:, None]) & (position < after[:, None]) & ~self.stream.known[lanes.image]
         lane, at = np.nonzero(fixed)
-        step_of = self.trace.step_of.reshape(self.trace.batch, -1)
-        step_of[lanes.image[lane], self.stream.cell_of[at]] = self.trace.passes
+        self.trace.add_pass(lanes.image, before < lanes.end, accepted)
+        self.trace.fix(lanes.image[lane], self.stream.cell_of[at])
         lanes.cached, lanes.length = plan.cached + accepted, after
         if self.noise is not None:
             first = after.reshape(-1, lanes.per_image).min(1).clip(max=self.grid.length - 1)
@@ -277,9 +282,18 @@ class Run:
 
     def grids(self) -> Tensor:
         """Tokens so far [B, rows, cols] int64 on the CPU, -1 where none is fixed."""
-        tokens = self.tokens[:, self._upload(self.stream.position_of_cell)].cpu()
-        fixed = torch.from_numpy(self._fixed())
-        return torch.where(fixed, tokens, -1).view(len(self.seeds), self.grid.rows, self.grid.cols)
+        tokens = self._at_cells(self.tokens)
+        return torch.where(torch.from_numpy(self._fixed()).view_as(tokens), tokens, -1)
+
+    def result(self) -> DecodeResult:
+        """Of a finished run: its tokens, and its trace with the entropies."""
+        self.trace.entropy = self._at_cells(self.entropy).numpy()
+        return DecodeResult(self.grids(), self.trace)
+
+    def _at_cells(self, buffer: Tensor) -> Tensor:
+        """[B, slots + 1] -> [B, rows, cols] on the CPU."""
+        cells = buffer[:, self._upload(self.stream.position_of_cell)]
+        return cells.cpu().view(len(self.seeds), self.grid.rows, self.grid.cols)
 
     def _upload(self, array: np.ndarray) -> Tensor:
         return upload(array, self.device)

@@ -60,3 +60,11 @@ def warp(
         last = (mass_before < settings.top_p).sum(-1, keepdim=True) - 1
         logits = logits.masked_fill(logits < ranked.gather(-1, last), -torch.inf)
     return logits.softmax(-1)
+
+
+def entropy(
+    laws: Tensor,  # [..., V]
+) -> Tensor:
+    """In bits, [...]: 0 where one token is certain, n where it is open between 2^n equally likely ones."""
+    smallest = torch.finfo(laws.dtype).tiny  # 0 log 0 is 0
+    return -(laws * laws.clamp(min=smallest).log2()).sum(-1)

@@ -27,6 +27,21 @@ class Trace:
     # [B, rows, cols] float32, bits: of the law that each token was fixed under; once the run has ended.
     entropy: np.ndarray | None = None
 
+    def add_pass(
+        self,
+        image: np.ndarray,  # [L] of each lane
+        working: np.ndarray,  # [L] bool: the lane was not done
+        accepted: np.ndarray,  # [L] drafts
+    ) -> None:
+        history = np.full(self.batch, -1)
+        history[image[working]] = 0
+        np.add.at(history, image, accepted)
+        self.accepted.append(history.tolist())
+
+    def fix(self, image: np.ndarray, cell: np.ndarray) -> None:
+        """The latest pass fixed these cells of these images."""
+        self.step_of.reshape(self.batch, -1)[image, cell] = self.passes
+
     @property
     def passes(self) -> int:
         """Forwards of the whole batch."""

@@ -16,7 +16,7 @@ from . import host, model_choices
 from .errors import explained
 from .inputs import one_of
 from .load_model import AUTO, BUILTIN, NONE, model_path
-from .model_listing import shown_bytes
+from .sizes import shown_bytes
 from .tokenizer_search import find_tokenizer
 
 BFLOAT16, FLOAT8 = "bfloat16", "float8 weights"

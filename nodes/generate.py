@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from bisect import bisect_right
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from comfy_api.latest import io
 from PIL import Image
@@ -14,14 +15,16 @@ from torch import Tensor
 from ..decoding import Decoder, DecodeResult, StepReport, Trace, decode
 from ..model_loaders.image_transformer import Prompt, check_family
 from . import host, sockets
-from .errors import explained
+from .batch_parts import in_parts, joined
+from .errors import NodeMemoryError, explained, first_line, is_out_of_memory
 from .fixed_tokens import given_words, kept_for
 from .inputs import check_wires
+from .memory_advice import advice
 from .picture_facts import GENERATED, PictureFacts
 from .presets import DecoderValue, resolved
 from .previews import PreviewBudget, preview_picture, without_holes
 from .report import facts, progress_line, summary
-from .run_memory import run_bytes
+from .run_memory import Estimate, estimate
 from .run_settings import MOST_PICTURES, RunSettings, for_decoder, resolve
 from .sampling_inputs import sampling_inputs
 from .values import ModelValue, TokenGridValue, TokenizerValue
@@ -31,6 +34,7 @@ MEMORY_ADVICE = (
     "float16 (guidance 1 halves the cache too)."
 )
 PREVIEWED_PICTURES = 4  # of a batch
+ROOM_SHARE = 0.9  # of the memory that is free, for the rest of it lies in pieces
 
 
 class JacobiARGenerate(io.ComfyNode):
@@ -131,20 +135,80 @@ def generate(
     fixed: TokenGridValue | None = None,
 ) -> io.NodeOutput:
     """One run: memory, the loop, and what came of it."""
-    prompts = [prompt] * len(settings.seeds)
     previews = LivePreviews(model.tokenizer) if host.previews_wanted() else None
-    residents = [model.loaded.resident] + ([model.tokenizer.resident] if previews else [])
-    host.load_residents(residents, run_bytes(model.model, prompts, decoder, settings))
-    started = time.perf_counter()
-    result = run(model, prompts, decoder, settings, previews)
-    seconds = time.perf_counter() - started
-    text = summary(result.trace, decoder, settings, seconds)
+    batch = decode_batch(model, prompt, decoder, settings, previews)
+    trace = batch.result.trace
+    text = "\n".join([summary(trace, decoder, settings, batch.seconds), *batch.memory_lines()])
     host.show_text(text)
-    made = picture_facts(model, prompt, result.trace, settings, fixed)
-    tokens = TokenGridValue(result.tokens, model.tokenizer.identity, made)
+    made = picture_facts(model, prompt, trace, settings, fixed)
+    tokens = TokenGridValue(batch.result.tokens, model.tokenizer.identity, made)
     preview_seconds = previews.budget.spent if previews else 0.0
-    report = facts(result.trace, decoder, settings, seconds, preview_seconds)
-    return io.NodeOutput(tokens, result.trace, ui={"text": (text,), "jacobi_ar": [report]})
+    report = facts(trace, decoder, settings, batch.seconds, preview_seconds)
+    report |= {"estimated_bytes": batch.needed.weights + batch.needed.run, "parts": batch.parts}
+    return io.NodeOutput(tokens, trace, ui={"text": (text,), "jacobi_ar": [report]})
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What decoding a batch gave."""
+
+    result: DecodeResult
+    seconds: float  # of decoding alone
+    needed: Estimate  # for the largest part
+    parts: list[int]  # pictures that were made together
+
+    def memory_lines(self) -> list[str]:
+        """What the run was expected to take, and how the batch was divided."""
+        if len(self.parts) == 1:
+            return [self.needed.line()]
+        sizes = ", ".join(map(str, self.parts))
+        divided = f"the batch did not fit: made in {len(self.parts)} parts of {sizes} pictures"
+        return [self.needed.line(), divided]
+
+
+def decode_batch(
+    model: ModelValue, prompt: Prompt, decoder: Decoder, settings: RunSettings, previews: LivePreviews | None
+) -> Batch:
+    """All pictures, together or in as many parts as the memory asks for."""
+    count = len(settings.seeds)
+    residents = [model.loaded.resident] + ([model.tokenizer.resident] if previews else [])
+    room = int(ROOM_SHARE * host.room_for_run(model.loaded.resident, model.model.weight_bytes))
+
+    def needs(pictures: slice) -> Estimate:
+        chosen = part(settings, pictures)
+        return estimate(model.model, [prompt] * len(chosen.seeds), decoder, chosen)
+
+    # More pictures never need less: the number of sizes that fit is the largest that fits.
+    size = max(1, bisect_right(range(1, count + 1), room, key=lambda size: needs(slice(0, size)).run))
+    needed = needs(slice(0, size))
+    host.show_text(needed.line())
+    progress, seconds = host.Progress(settings.grid.cells * count), 0.0
+
+    def decode_part(pictures: slice) -> DecodeResult:
+        nonlocal seconds
+        chosen = part(settings, pictures)
+        host.load_residents(residents, needs(pictures).run)
+        started = time.perf_counter()
+        prompts = [prompt] * len(chosen.seeds)
+        result = run(model, prompts, decoder, chosen, previews, progress, pictures.start)
+        seconds += time.perf_counter() - started
+        return result
+
+    try:
+        results = in_parts(count, size, decode_part, host.forget_leftovers)
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        told = advice(model.model, decoder, settings, needs(slice(0, 1)), room)
+        sentence = f"out of memory ({first_line(error)}). {told}"
+        raise NodeMemoryError(JacobiARGenerate.NAME, sentence) from error
+    return Batch(joined(results), seconds, needed, [len(result.trace.seeds) for result in results])
+
+
+def part(settings: RunSettings, pictures: slice) -> RunSettings:
+    """The settings of some of the pictures."""
+    kept = None if settings.kept is None else settings.kept[pictures]
+    return replace(settings, seeds=settings.seeds[pictures], kept=kept)
 
 
 def run(
@@ -153,18 +217,22 @@ def run(
     decoder: Decoder,
     settings: RunSettings,
     previews: LivePreviews | None,
+    progress: host.Progress,
+    finished: int,
 ) -> DecodeResult:
-    """The loop: one turn a forward. The cache lives no longer than this function, whatever ends it."""
+    """The loop: one turn a forward, after so many `finished` pictures. The cache lives no longer than this
+    function, whatever ends it."""
     target = model.model.target(settings.grid, settings.guidance, model.loaded.resident.device)
     codebook = model.tokenizer.codebook
-    progress = host.Progress(settings.grid.cells * len(prompts))
+    before = finished * settings.grid.cells
     decoding = decode(target, prompts, decoder, settings.sampling, settings.seeds, settings.kept, codebook)
     with closing(decoding) as reports:
         for report in reports:
             host.stop_if_interrupted()
             fixed = sum(report.filled)
             picture = previews.picture(report) if previews else None
-            progress.update(fixed, progress_line(fixed, report.total, report.passes, len(prompts)), picture)
+            line = progress_line(fixed, report.total, report.passes, len(prompts))
+            progress.update(before + fixed, line, picture)
     assert report.result is not None
     return report.result
 

@@ -9,6 +9,7 @@ from typing import Any
 from ..model_loaders.companions import ENCODER, PICTURES, where_from
 from ..model_loaders.image_model import ImageModel
 from ..model_loaders.image_tokenizer import ImageTokenizer
+from .sizes import shown_bytes, shown_count
 from .tokenizer_search import HasTokenizer, described, find_tokenizer
 
 Look = Callable[[Path], ImageModel | ImageTokenizer | str]
@@ -80,11 +81,3 @@ def needs(
 def size_on_disk(path: Path) -> int:
     files = [path] if path.is_file() else [entry for entry in path.iterdir() if entry.is_file()]
     return sum(file.stat().st_size for file in files)
-
-
-def shown_count(number: int) -> str:
-    return f"{number / 1e9:.2f} billion" if number >= 1e9 else f"{number / 1e6:.1f} million"
-
-
-def shown_bytes(number: float) -> str:
-    return f"{number / 2**30:.2f} GiB" if number >= 2**29 else f"{number / 2**20:.1f} MiB"

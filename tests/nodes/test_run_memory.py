@@ -2,8 +2,25 @@
 
 from __future__ import annotations
 
-from jacobi_ar.decoding import TokenGrid, lantern, pjd, sjd, with_prediction, with_semantics
-from jacobi_ar.nodes.run_memory import LAW_COPIES, law_copies, law_rows, neighbour_bytes
+from typing import Any
+
+import pytest
+import torch
+from jacobi_ar.decoding import (
+    SamplingSettings,
+    TokenGrid,
+    lantern,
+    pjd,
+    sjd,
+    with_prediction,
+    with_semantics,
+)
+from jacobi_ar.model_loaders.float8 import float8_operations
+from jacobi_ar.model_loaders.image_model import ImageModel
+from jacobi_ar.model_loaders.load import BUILTIN_MODEL, load_image_model
+from jacobi_ar.nodes.memory_advice import advice, savings
+from jacobi_ar.nodes.run_memory import LAW_COPIES, estimate, law_copies, law_rows, neighbour_bytes
+from jacobi_ar.nodes.run_settings import RunSettings
 
 
 def test_prediction_needs_memory_for_each_step_that_it_remembers() -> None:
@@ -25,3 +42,43 @@ def test_rows_that_are_open_together_each_need_their_laws() -> None:
     assert law_rows(pjd(window=7, threshold=5), grid) == 3 * 8
     assert law_rows(pjd(window=7, threshold=1), grid) == 4 * 8  # there are no more rows
     assert law_rows(pjd(window=7, threshold=60), grid) == 2 * 8
+
+
+@pytest.fixture(scope="module")
+def model() -> ImageModel:
+    return load_image_model(BUILTIN_MODEL, device="meta", dtype=torch.float32)
+
+
+def settings_of(model: ImageModel, **changed: Any) -> RunSettings:
+    usual = {"grid": model.grids[0], "guidance": 2.0, "sampling": SamplingSettings(), "seeds": (1,)}
+    return RunSettings(**(usual | changed))
+
+
+def test_an_estimate_grows_with_pictures_guidance_and_window(model: ImageModel) -> None:
+    prompt = model.encode_prompt("red heart")
+    one = estimate(model, [prompt], sjd(15), settings_of(model))
+    assert one.weights == model.weight_bytes
+    two = estimate(model, [prompt] * 2, sjd(15), settings_of(model, seeds=(1, 2)))
+    assert two.cache == 2 * one.cache and two.run == 2 * one.run and two.weights == one.weights
+    assert estimate(model, [prompt], sjd(31), settings_of(model)).laws == 2 * one.laws
+    unguided = estimate(model, [prompt], sjd(15), settings_of(model, guidance=1.0))
+    assert 2 * unguided.cache == one.cache and unguided.laws == one.laws
+    for part in ("weights", "cache", "drafts", "layers"):
+        assert part in one.line()
+
+
+def test_the_error_names_three_things_that_help_with_their_savings(model: ImageModel) -> None:
+    prompt = model.encode_prompt("red heart")
+    needed = estimate(model, [prompt], sjd(15), settings_of(model))
+    text = advice(model, sjd(15), settings_of(model), needed, 5 * 2**20)
+    assert text.count("(saves about") == 3 and "1) " in text and "3) " in text
+    assert "5.0 MiB were free" in text and "in bfloat16" in text and "float8" in text
+    saved = dict(savings(model, sjd(15), settings_of(model), needed))
+    assert saved["set guidance to 1"] >= needed.cache // 2
+    assert saved["choose a window of 7 instead of 15"] == needed.laws // 2
+    assert "set guidance to 1" not in dict(savings(model, sjd(15), settings_of(model, guidance=1.0), needed))
+    narrow = load_image_model(
+        BUILTIN_MODEL, device="meta", dtype=torch.bfloat16, operations=float8_operations(torch.nn)
+    )
+    listed = " ".join(dict(savings(narrow, sjd(1), settings_of(narrow), needed)))
+    assert "float8" not in listed and "bfloat16" not in listed and "window" not in listed

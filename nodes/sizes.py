@@ -1,0 +1,11 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+
+def shown_count(number: int) -> str:
+    return f"{number / 1e9:.2f} billion" if number >= 1e9 else f"{number / 1e6:.1f} million"
+
+
+def shown_bytes(number: float) -> str:
+    return f"{number / 2**30:.2f} GiB" if number >= 2**29 else f"{number / 2**20:.1f} MiB"
