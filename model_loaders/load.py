@@ -65,6 +65,6 @@ def load_opened(
     if "quantize.embedding.weight" in checkpoint or "codebook" in checkpoint:
         hint = " This looks like an image tokenizer (VQ): load it as the tokenizer, beside a model."
     raise CheckpointError(
-        f"{checkpoint.description} is no AR image model that this package knows (LlamaGen class-to-image or "
-        f"text-to-image, or the built-in model); it holds {found}.{hint}"
+        f"{checkpoint.description} is no AR image model that this package knows (LlamaGen, Janus, "
+        f"Lumina-mGPT, Anole, Emu3, or the built-in model); it holds {found}.{hint}"
     )

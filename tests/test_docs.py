@@ -8,6 +8,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from jacobi_ar.model_loaders.companions import COMPANIONS
 from jacobi_ar.tools.commands import parser
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -73,3 +74,10 @@ def test_commands_of_a_document_are_commands(path: Path) -> None:
         assert parser().parse_args([command]).command == command
     for file in re.findall(r"python (tools/[\w/]+\.py)", text):
         assert (ROOT / file).is_file(), file
+
+
+def test_the_page_of_models_names_every_source_that_errors_name() -> None:
+    page = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
+    for (family, _), companion in COMPANIONS.items():
+        if family != "Chameleon":  # what is recognised as that is refused
+            assert f"https://huggingface.co/{companion.repository})" in page, companion.repository
