@@ -30,8 +30,9 @@ def to_float8(weight: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def from_float8(weight: Tensor, scale: Tensor) -> Tensor:
-    """Float32 [out, in] of float8 [out, in] and scales: one number, or [out] or [out, 1]."""
-    return weight.float() * scale.float().reshape(-1, 1)
+    """Float32 [out, …] of float8 [out, …] and its scale: one number, or one a row."""
+    scale = scale.float().flatten()
+    return weight.float() * (scale[0] if len(scale) == 1 else scale.view(-1, *[1] * (weight.ndim - 1)))
 
 
 def float8_operations(operations: Any) -> Any:

@@ -27,6 +27,7 @@ from ..transformer import TransformerConfig
 from .blocks import read_config, transformer_names
 
 FAMILY = "built-in"
+MOST = 4096  # heads, tokens a side, words of a prompt, the base of positions
 PAD, NULL, FLAT, FLAG = "<pad>", "<null>", "<flat>", "<flag>"
 
 
@@ -129,19 +130,28 @@ def load(
     operations: Any,
     text_encoder: str | os.PathLike[str] | None,
 ) -> BuiltinModel:
-    try:
-        settings = json.loads(checkpoint.metadata["config"])
-        words = json.loads(checkpoint.metadata["words"])
-        heads, side, prefix = settings["n_heads"], settings["grid"], settings["prefix"]
-        base, eps = settings["rope_base"], settings["norm_eps"]
-        null = words[NULL]
-    except (KeyError, ValueError) as error:
-        raise CheckpointError(f"{checkpoint.description}: its metadata lacks or garbles {error}") from error
+    settings, words = (read_metadata(checkpoint, key) for key in ("config", "words"))
+    heads, side, prefix = (number(checkpoint, settings, key, int) for key in ("n_heads", "grid", "prefix"))
+    base, eps = (number(checkpoint, settings, key, int | float) for key in ("rope_base", "norm_eps"))
     vocabulary, dim = checkpoint.shape("tok_embeddings.weight", 2)
     count, _ = checkpoint.shape("text_embeddings.weight", 2)
+    if not {PAD, NULL, FLAT, FLAG} <= set(words) or not all(
+        type(number) is int and 0 <= number < count for number in words.values()
+    ):
+        raise CheckpointError(f"{checkpoint.description}: its list of words is damaged")
+    if dim % heads or dim // heads % 4:
+        raise CheckpointError(f"{checkpoint.description}: {heads} heads do not divide {dim} channels")
     config = read_config(checkpoint, dim // heads, eps)
     network = BuiltinTransformer(
-        config, vocabulary, count, prefix, base, null, operations, device=torch.device("meta"), dtype=dtype
+        config,
+        vocabulary,
+        count,
+        prefix,
+        base,
+        words[NULL],
+        operations,
+        device=torch.device("meta"),
+        dtype=dtype,
     )
     names = transformer_names(config.layers) | {
         "text_embeddings.weight": "text_embeddings.weight",
@@ -151,3 +161,20 @@ def load(
     assign(network, checkpoint, names, device=device, dtype=dtype)
     network.device = device
     return BuiltinModel(network.eval(), side, words, dtype)
+
+
+def read_metadata(checkpoint: Checkpoint, key: str) -> dict[str, Any]:
+    try:
+        value = json.loads(checkpoint.metadata[key])
+    except (KeyError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{checkpoint.description}: its metadata lacks or garbles {key}") from error
+    if not isinstance(value, dict):
+        raise CheckpointError(f"{checkpoint.description}: its metadata garbles {key}")
+    return value
+
+
+def number(checkpoint: Checkpoint, settings: dict[str, Any], key: str, kind: Any) -> Any:
+    value = settings.get(key)
+    if isinstance(value, bool) or not isinstance(value, kind) or not 0 < value <= MOST:
+        raise CheckpointError(f"{checkpoint.description}: its metadata has no usable {key}: {value!r}")
+    return value
