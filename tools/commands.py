@@ -191,8 +191,8 @@ def run_pages(wanted: argparse.Namespace) -> int:
         if wanted.pictures:
             from .help_pictures import take_pictures
 
-            shown_nowhere = take_pictures(server.url, classes)
-            faults += [f"no picture of {id_}: show it in a workflow" for id_ in shown_nowhere]
+            alone = take_pictures(server.url, classes)
+            faults += [f"the picture of {id_} is without a run: show it in a workflow" for id_ in alone]
     say(f"pages and locales of {len(ours(classes))} nodes are written")
     for fault in faults:
         say(f"  still to do: {fault}")

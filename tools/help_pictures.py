@@ -41,9 +41,18 @@ EXCHANGE = """type => {
     graph.remove(old);
 }"""
 
+# Puts a node alone on an empty canvas, for want of a workflow that has it.
+ALONE = """type => {
+    window.app.graph.clear();
+    const node = LiteGraph.createNode(type);
+    window.app.graph.add(node);
+    node.size = [Math.max(340, node.size[0]), node.size[1]];
+}"""
+
 
 def take_pictures(url: str, classes: Classes) -> list[str]:
-    """Writes a picture of every node that a workflow shows, and of every decoder; the others are returned."""
+    """Writes a picture of every node; those that no workflow shows are pictured without a run, and
+    returned."""
     from playwright.sync_api import sync_playwright
 
     PICTURES.mkdir(parents=True, exist_ok=True)
@@ -66,8 +75,11 @@ def take_pictures(url: str, classes: Classes) -> list[str]:
         for id_ in decoders:
             open_and_run(page, read(WORKFLOWS / "quickstart.json"), id_)
             photograph(page, id_)
+        for id_ in (alone := sorted(left - set(decoders))):
+            page.evaluate(ALONE, id_)
+            photograph(page, id_)
         browser.close()
-    return sorted(left - set(decoders))
+    return alone
 
 
 def open_and_run(page: Any, workflow: dict[str, Any], decoder: str | None = None) -> None:
