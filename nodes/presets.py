@@ -37,6 +37,7 @@ FAMILIES = {
     "built-in": FamilySettings(window=31),
     "LlamaGen c2i": FamilySettings(window=31, threshold=5),
     "LlamaGen t2i": FamilySettings(window=31, threshold=7),
+    "Janus": FamilySettings(window=31, threshold=5),
 }
 PJD_WINDOW = 7
 

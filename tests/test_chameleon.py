@@ -131,6 +131,7 @@ def test_what_anole_offers(layout: str, reference: ChameleonForConditionalGenera
     defaults = model.defaults
     assert (defaults.guidance, defaults.top_k, defaults.temperature, defaults.top_p) == (3.0, 0, 0.7, 0.9)
     notes = model.encode_prompt("a cat").notes
+    assert "temperature 0.7 and top-p 0.9" in notes[-1]
     assert ("plain Chameleon" in "".join(notes)) == (layout == "meta")
 
 

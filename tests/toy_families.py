@@ -1,4 +1,4 @@
-"""A small random checkpoint of every family, in float64, for tests that run all of them.
+"""A small random checkpoint of every family, loaded in float64, for tests that run all of them.
 
 Every tensor outside the rows of image tokens is large, so that the language models, asked for any token,
 would nearly always prefer one that ends the picture or is no image token at all.
@@ -22,6 +22,7 @@ from .tiny_tokenizer import write_tokenizer
 GOLDEN = Path(__file__).parent / "golden"
 WIDTH, HEADS, HEAD_DIM, FFN, LAYERS = 32, 4, 8, 48, 2
 CODES, FIRST, TOKENS = 16, 40, 160  # codebook, id of code 0, rows of the table
+LARGE = (16384, 155000, 171385)  # the same of Lumina-mGPT 2.0, whose ids are fixed
 WORDS = {word: 150 + number for number, word in enumerate(["red", "heart", "flag"])}
 NAMED = {name: number for number, name in enumerate(["<s>", "<pad>", "</s>", "<unk>"])}
 # In the languages of all families: where texts and pictures begin and end, rows end, codes and sizes.
@@ -41,11 +42,19 @@ class Weights(dict[str, Tensor]):
         self.generator = torch.Generator().manual_seed(seed)
 
     def add(self, name: str, *shape: int, scale: float = 0.4) -> None:
-        self[name] = scale * torch.randn(*shape, generator=self.generator, dtype=torch.float64)
+        self[name] = scale * torch.randn(*shape, generator=self.generator)
 
-    def llama(self, prefix: str, head: str, kv_heads: int, qk_norm_rows: int = 0) -> None:
+    def llama(
+        self,
+        prefix: str,
+        head: str,
+        kv_heads: int,
+        qk_norm_rows: int = 0,
+        sizes: tuple[int, int, int] = (CODES, FIRST, TOKENS),
+    ) -> None:
         """A language model in Hugging Face's names."""
-        self.add(f"{prefix}embed_tokens.weight", TOKENS, WIDTH)
+        codes, first, tokens = sizes
+        self.add(f"{prefix}embed_tokens.weight", tokens, WIDTH)
         self.add(f"{prefix}norm.weight", WIDTH)
         for i in range(LAYERS):
             layer = f"{prefix}layers.{i}."
@@ -60,14 +69,16 @@ class Weights(dict[str, Tensor]):
             if qk_norm_rows:
                 for name in ("q_norm.weight", "q_norm.bias", "k_norm.weight", "k_norm.bias"):
                     self.add(f"{layer}self_attn.{name}", qk_norm_rows, HEAD_DIM, scale=1.0)
-        self.add(head, TOKENS, WIDTH, scale=40.0)
-        self[head][FIRST : FIRST + CODES] /= 100
+        self.add(head, tokens, WIDTH, scale=40.0)
+        self[head][first : first + codes] /= 100
 
-    def save(self, folder: Path, config: Mapping[str, object], tokens: Mapping[str, int]) -> Path:
+    def save(
+        self, folder: Path, config: Mapping[str, object], tokens: Mapping[str, int], size: int = TOKENS
+    ) -> Path:
         folder.mkdir()
         save_file(dict(self), folder / "model.safetensors")
         (folder / "config.json").write_text(json.dumps(config))
-        write_tokenizer(folder / "tokenizer.json", WORDS, tokens, TOKENS)
+        write_tokenizer(folder / "tokenizer.json", WORDS, tokens, size)
         return folder
 
 
@@ -88,6 +99,15 @@ def lumina(folder: Path) -> Path:
     weights = Weights(1)
     weights.llama("model.", "lm_head.weight", 2, qk_norm_rows=1)
     return weights.save(folder, {"num_attention_heads": HEADS, "swin_norm": True}, NAMED | CHAMELEON)
+
+
+def lumina2(folder: Path) -> Path:
+    weights = Weights(4)
+    weights.llama("model.", "lm_head.weight", HEADS, qk_norm_rows=1, sizes=LARGE)
+    moved = {name: 151600 + number for name, number in CHAMELEON.items()}
+    folder = weights.save(folder, {"num_attention_heads": HEADS}, NAMED | moved, 151700)
+    (folder / "tokenizer_config.json").write_text('{"eos_token": "</s>"}')
+    return folder
 
 
 def anole(folder: Path) -> Path:
@@ -113,6 +133,7 @@ TOYS: dict[str, dict[str, Callable[[Path], Path]]] = {
     "janus": {"Janus": janus},
     "chameleon": {"Lumina-mGPT": lumina, "Anole": anole},
     "emu3": {"Emu3": emu3},
+    "lumina2": {"Lumina-mGPT 2.0": lumina2},
 }
 
 

@@ -51,6 +51,7 @@ NOT_SAID = (
     "the file does not say for sure which size it was trained for: {0} x {0} is taken. For Lumina-mGPT 512 "
     "set rows and columns to 32, for 768 to 48, for 1024 to 64"
 )
+ANOLE_SETTINGS = "Anole was published with temperature 0.7 and top-p 0.9: set them for the run"
 MAYBE_CHAMELEON = (
     "this file could be Anole or plain Chameleon, which cannot draw: if noise comes out instead of a "
     "picture, it is plain Chameleon; take Anole"
@@ -173,10 +174,10 @@ def load(
 def family_of(checkpoint: Checkpoint, settings: dict[str, Any], heads: int) -> tuple[str, tuple[str, ...]]:
     """Which of them it is, and what the file leaves open."""
     if in_meta(checkpoint):
-        return ANOLE, (MAYBE_CHAMELEON,)
+        return ANOLE, (MAYBE_CHAMELEON, ANOLE_SETTINGS)
     inside = [name for name in checkpoint.tensors if name.startswith("model.vqmodel.")]
     if any(name.startswith("model.vqmodel.decoder.") for name in inside):
-        return ANOLE, ()
+        return ANOLE, (ANOLE_SETTINGS,)
     if inside:
         raise CheckpointError(
             f"{checkpoint.description} is plain Chameleon: its image tokenizer has no decoder, for it was "
@@ -188,7 +189,7 @@ def family_of(checkpoint: Checkpoint, settings: dict[str, Any], heads: int) -> t
     groups = norm[0] if len(norm) == 2 else 1
     if "mask_image_logits" in settings or groups < heads:
         return LUMINA, ()
-    return ANOLE, (MAYBE_CHAMELEON,)
+    return ANOLE, (MAYBE_CHAMELEON, ANOLE_SETTINGS)
 
 
 def is_left_out(name: str) -> bool:

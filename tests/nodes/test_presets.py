@@ -7,7 +7,7 @@ from inspect import getmembers, isclass
 
 import pytest
 from jacobi_ar.decoding import DecodingError, Promise, sjd, with_prediction, with_semantics
-from jacobi_ar.model_loaders.families import builtin, llamagen
+from jacobi_ar.model_loaders.families import builtin, janus, llamagen
 from jacobi_ar.model_loaders.image_model import ImageModel
 from jacobi_ar.nodes.presets import FAMILIES, PRESETS, Preset, added, resolved
 
@@ -30,7 +30,7 @@ def test_every_family_keeps_the_promise_of_the_name(name: str) -> None:
 
 
 def test_the_families_of_the_table_exist() -> None:
-    modules = (builtin, llamagen)
+    modules = (builtin, janus, llamagen)
     models = [kind for module in modules for _, kind in getmembers(module, isclass)]
     known = {kind.family for kind in models if issubclass(kind, ImageModel) and hasattr(kind, "family")}
     assert set(FAMILIES) <= known
