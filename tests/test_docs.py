@@ -81,3 +81,23 @@ def test_the_page_of_models_names_every_source_that_errors_name() -> None:
     for (family, _), companion in COMPANIONS.items():
         if family != "Chameleon":  # what is recognised as that is refused
             assert f"https://huggingface.co/{companion.repository})" in page, companion.repository
+
+
+def said() -> str:
+    """Every text in the package's code; what is filled in at run is a gap."""
+    texts = []
+    for folder in ("nodes", "model_loaders", "decoding"):
+        for path in (ROOT / folder).glob("**/*.py"):
+            for part in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(part, ast.JoinedStr):
+                    texts.append("\0".join(v.value for v in part.values if isinstance(v, ast.Constant)))
+                elif isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    texts.append(part.value)
+    return "\0".join(texts)
+
+
+def test_messages_that_troubleshooting_quotes_are_ours() -> None:
+    text = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    quoted = set(re.findall("“([^”]+)”", text)) - {"quotation marks", "missing nodes", "Import Failed"}
+    ours = said()
+    assert len(quoted) > 10 and not [message for message in quoted if message not in ours]
