@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..checkpoint import Checkpoint
+from ..errors import CheckpointError
 from ..transformer import TransformerConfig
 
 BLOCK_NAMES = ("attention_norm", "attention.wqkv", "attention.wo", "ffn_norm", "feed_forward.w2")
@@ -14,7 +15,7 @@ def read_config(checkpoint: Checkpoint, head_dim: int, norm_eps: float = 1e-5) -
     fused, _ = checkpoint.shape("layers.0.attention.wqkv.weight", 2)
     ffn, _ = checkpoint.shape("layers.0.feed_forward.w1.weight", 2)
     heads = dim // head_dim
-    return TransformerConfig(
+    config = TransformerConfig(
         dim=dim,
         layers=checkpoint.count("layers."),
         heads=heads,
@@ -23,6 +24,19 @@ def read_config(checkpoint: Checkpoint, head_dim: int, norm_eps: float = 1e-5) -
         ffn=ffn,
         norm_eps=norm_eps,
     )
+    return checked(checkpoint, config)
+
+
+def checked(checkpoint: Checkpoint, config: TransformerConfig) -> TransformerConfig:
+    """The sizes, where they make a transformer."""
+    least = min(config.dim, config.layers, config.heads, config.kv_heads, config.ffn)
+    if least < 1 or config.heads % config.kv_heads or config.head_dim < 2 or config.head_dim % 2:
+        raise CheckpointError(
+            f"{checkpoint.description}: the shapes of its tensors do not fit together: {config.heads} heads "
+            f"of {config.head_dim} with {config.kv_heads} heads of keys, {config.layers} layers of "
+            f"{config.dim}"
+        )
+    return config
 
 
 def transformer_names(layers: int) -> dict[str, str | tuple[str, str]]:
