@@ -77,9 +77,10 @@ class JacobiARDecodingReport(io.ComfyNode):
                 sheets.append(to_pixels(report_sheet(report_of(trace, index, prompt, picture))))
             report = host.to_output(torch.cat(sheets))
             text = table(trace)
-            if trace.batch > MOST_DRAWN:
-                text += f"\n\nDrawn: pictures 1 to {MOST_DRAWN} of {trace.batch}."
-            host.show_text(text)
+            drawn = (
+                f" · drawn: pictures 1 to {MOST_DRAWN} of {trace.batch}" if trace.batch > MOST_DRAWN else ""
+            )
+            host.show_text(f"{trace.decoder}\n{trace.passes} passes{drawn}")
             return io.NodeOutput(report, text, ui=host.preview_of(report, cls) | {"text": (text,)})
 
 

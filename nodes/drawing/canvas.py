@@ -9,7 +9,7 @@ from . import fonts
 BACKGROUND, CARD, TRACK = "#1e1f22", "#292b2f", "#3b3e44"
 BRIGHT, SOFT, FAINT = "#f1f3f4", "#c3c7cc", "#9aa0a6"
 GREEN, BLUE, AMBER, GREY = "#81c995", "#8ab4f8", "#fdd663", "#bdc1c6"
-FINER = 3  # shapes are drawn so many times larger and reduced: Pillow does not smooth their edges
+FINER = 2  # shapes are drawn so many times larger and reduced: Pillow does not smooth their edges
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 
