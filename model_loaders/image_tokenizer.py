@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .errors import GridError
 
+LIVE_TENSORS = 8  # of the picture's resolution, alive at once
 Operations = Any  # a namespace with Conv2d, GroupNorm, …: torch.nn, or the host's comfy.ops
 
 
@@ -31,6 +32,9 @@ class StripNetwork(Protocol):
     def decode_in_strips(self, codes: Tensor) -> Tensor:
         """As `decode_codes`, within rounding."""
 
+    def encode_in_strips(self, pixels: Tensor) -> Tensor:
+        """As `encode_pixels`, within rounding."""
+
 
 @dataclass
 class ImageTokenizer:
@@ -47,11 +51,16 @@ class ImageTokenizer:
     normalised: bool = True  # compare directions when encoding
     can_encode: bool = True
     name: str = field(default="image tokenizer")  # the file, for messages
+    width: int = 128  # channels of the tensors that have the resolution of the picture
     within_model: bool = False  # whether that file is a model of its own
 
     @property
     def vocabulary(self) -> int:
         return self.codebook.shape[0]
+
+    def picture_bytes(self, cells: int) -> int:
+        """Memory that one picture of so many tokens is likely to need, whole, in either direction."""
+        return cells * self.factor**2 * self.width * LIVE_TENSORS * self.dtype.itemsize
 
     def decode(
         self, tokens: Tensor, device: torch.device | str | None = None, strips: bool = False
@@ -77,45 +86,38 @@ class ImageTokenizer:
         )  # [B, rows, cols, c] -> [B, c, rows, cols]
         pictures = []
         for one in codes.split(1):
-            pixels = None if strips else self._decode_whole(one.to(device, self.dtype))
-            if pixels is None:
-                strips = True  # the pictures that follow are no smaller
-                pixels = self._decode_in_strips(one.to(device, self.dtype))
+            pixels, strips = self._run("decode", one.to(device, self.dtype), strips)
             pictures.append(pixels.float().cpu())
         return torch.cat(pictures)
 
     @torch.no_grad()
-    def encode(self, images: Tensor, device: torch.device | str | None = None) -> Tensor:
-        """Pictures [B, height, width, 3] in 0..1 -> tokens [B, rows, cols] int64 CPU."""
+    def encode(
+        self, images: Tensor, device: torch.device | str | None = None, strips: bool = False
+    ) -> Tensor:
+        """Pictures [B, height, width, 3] in 0..1 -> tokens [B, rows, cols] int64 CPU. See `decode_raw`."""
         self._check_images(images)
         device = self._device(device)
         codebook = self.codebook.to(device)
         tokens = []
         for one in images.split(1):
             pixels = one.to(device, torch.float32).permute(0, 3, 1, 2) * 2 - 1
-            features = self.module.encode_pixels(pixels.to(self.dtype)).float()  # [1, c, rows, cols]
-            tokens.append(self._nearest(features.permute(0, 2, 3, 1), codebook).cpu())
+            features, strips = self._run("encode", pixels.to(self.dtype), strips)  # [1, c, rows, cols]
+            tokens.append(self._nearest(features.float().permute(0, 2, 3, 1), codebook).cpu())
         return torch.cat(tokens)
 
-    def _decode_whole(self, codes: Tensor) -> Tensor | None:
-        """None where the memory did not suffice but strips are possible.
-
-        The second try is the caller's: as long as the exception is handled, its frames hold the tensors.
-        """
-        try:
-            return self.module.decode_codes(codes)
-        except torch.cuda.OutOfMemoryError:
-            if not isinstance(self.module, StripNetwork):
-                raise
-        return None
-
-    def _decode_in_strips(self, codes: Tensor) -> Tensor:
+    def _run(self, what: str, x: Tensor, strips: bool) -> tuple[Tensor, bool]:
+        """The network's decoder or encoder on one picture, and whether it had to go in strips: if one picture
+        had, so will those that follow, for they have the same size."""
         network = self.module
-        return (
-            network.decode_in_strips(codes)
-            if isinstance(network, StripNetwork)
-            else network.decode_codes(codes)
-        )
+        whole = {"decode": network.decode_codes, "encode": network.encode_pixels}[what]
+        if not isinstance(network, StripNetwork):
+            return whole(x), strips
+        if not strips:
+            try:
+                return whole(x), False
+            except torch.cuda.OutOfMemoryError:
+                pass  # the second try is below: while the exception is handled, its frames hold the tensors
+        return {"decode": network.decode_in_strips, "encode": network.encode_in_strips}[what](x), True
 
     def _nearest(self, features: Tensor, codebook: Tensor) -> Tensor:
         """Features [1, rows, cols, c] -> index of the nearest codebook row, [1, rows, cols]."""

@@ -101,8 +101,8 @@ class VideoVQ(VQGAN):
         z, guide = x[:, :, 0].chunk(2)
         return z.contiguous(), guide.contiguous()
 
-    def encode_pixels(self, pixels: Tensor) -> Tensor:
-        frame = self.encoder(pixels)[:, :, None]
+    def features(self, encoded: Tensor) -> Tensor:
+        frame = encoded[:, :, None]
         # A picture is a film of equal frames.
         x = frame.repeat(1, 1, 2 ** len(self.encoder.time_conv), 1, 1)
         for halve in self.encoder.time_conv:

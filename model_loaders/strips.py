@@ -1,4 +1,4 @@
-"""A VQ decoder computed in horizontal strips: the same picture within rounding, in less memory.
+"""A VQ network computed in horizontal strips: the same within rounding, in less memory.
 
 Not the usual tiles with blended seams: a strip of a convolution needs one row above and below, a norm needs
 the mean and the spread of the whole tensor, attention runs over all keys for a part of the queries. So each
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from .vq_norms import GuidedNorm, group_affine, spread
 
 if TYPE_CHECKING:
-    from .vqgan import Attention, Decoder, Residual
+    from .vqgan import Attention, Blocks, Decoder, Encoder, Residual
 
 NUMBERS = 2**23  # in a strip, of its input: 32 MiB in float32
 Prepare = Callable[
@@ -28,19 +28,38 @@ Prepare = Callable[
 
 def decode(decoder: Decoder, z: Tensor, guide: Tensor | None, numbers: int = NUMBERS) -> Tensor:
     """As `decoder(z, guide)`: [1, z, rows, cols] -> [1, 3, height, width]."""
-    x = decoder.conv_in(z)
-    before, attention, after = decoder.mid
-    x = _residual(before, x, guide, numbers)
-    x = _attention(attention, x, guide, numbers)
-    x = _residual(after, x, guide, numbers)
+    x = _middle(decoder.mid, decoder.conv_in(z), guide, numbers)
     for level in decoder.conv_blocks:
-        for number, block in enumerate(level.res):
-            x = _residual(block, x, guide, numbers)
-            if level.attn:
-                x = _attention(level.attn[number], x, guide, numbers)
+        x = _level(level, x, guide, numbers)
         if level.upsample is not None:
             x = _convolve(level.upsample.conv, x, _double, numbers, grow=2)
     return _convolve(decoder.conv_out, x, _activation(decoder.norm_out, x, guide), numbers)
+
+
+def encode(encoder: Encoder, pixels: Tensor, numbers: int = NUMBERS) -> Tensor:
+    """As `encoder(pixels)`: [1, 3, height, width] -> [1, z, rows, cols]."""
+    x = _convolve(encoder.conv_in, pixels, lambda rows, first: rows, numbers)
+    for level in encoder.conv_blocks:
+        x = _level(level, x, None, numbers)
+        if level.downsample is not None:
+            x = _halve(level.downsample.conv, x, numbers)
+    x = _middle(encoder.mid, x, None, numbers)
+    return _convolve(encoder.conv_out, x, _activation(encoder.norm_out, x, None), numbers)
+
+
+def _middle(mid: nn.ModuleList, x: Tensor, guide: Tensor | None, numbers: int) -> Tensor:
+    before, attention, after = mid
+    x = _residual(before, x, guide, numbers)
+    x = _attention(attention, x, guide, numbers)
+    return _residual(after, x, guide, numbers)
+
+
+def _level(level: Blocks, x: Tensor, guide: Tensor | None, numbers: int) -> Tensor:
+    for number, block in enumerate(level.res):
+        x = _residual(block, x, guide, numbers)
+        if level.attn:
+            x = _attention(level.attn[number], x, guide, numbers)
+    return x
 
 
 def _residual(block: Residual, x: Tensor, guide: Tensor | None, numbers: int) -> Tensor:
@@ -99,3 +118,15 @@ def _convolve(
             out = y.new_empty(len(y), y.shape[1], height * grow, y.shape[3])
         out[:, :, low * grow : high * grow] = y
     return out
+
+
+def _halve(conv: nn.Module, x: Tensor, numbers: int) -> Tensor:
+    """The downsampling convolution (3 x 3, stride 2, padded right and below): [1, c, h, w] -> halves."""
+    height = x.shape[2]
+    step = max(2, numbers // (x.shape[1] * x.shape[3]) // 2 * 2)
+    strips = []
+    for low in range(0, height, step):
+        high = min(low + step, height)
+        rows = x[:, :, low : high + 1]  # one more than they are, but for the last
+        strips.append(conv(F.pad(rows, (0, 1, 0, int(high == height)))))
+    return torch.cat(strips, dim=2)

@@ -69,6 +69,7 @@ def load(
         normalised=normalised,
         can_encode=can_encode,
         name=checkpoint.description,
+        width=decoder.levels[-1].widths[-1],
     )
 
 

@@ -187,5 +187,12 @@ class VQGAN(nn.Module):
         """The same within rounding, in far less memory and a little more time."""
         return strips.decode(self.decoder, *self.decoder_inputs(codes), numbers)
 
+    def features(self, encoded: Tensor) -> Tensor:
+        """What the encoder puts out -> what is compared with codebook rows."""
+        return self.quant_conv(encoded)
+
     def encode_pixels(self, pixels: Tensor) -> Tensor:
-        return self.quant_conv(self.encoder(pixels))
+        return self.features(self.encoder(pixels))
+
+    def encode_in_strips(self, pixels: Tensor, numbers: int = strips.NUMBERS) -> Tensor:
+        return self.features(strips.encode(self.encoder, pixels, numbers))

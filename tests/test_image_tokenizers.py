@@ -305,20 +305,24 @@ def emu3_file_original(folder: Path, reference: nn.Module) -> Path:
 
 @pytest.mark.parametrize("name", ["chameleon_vqgan_tiny", "llamagen_vq_tiny", "movqgan_decoder_tiny", "emu3"])
 @pytest.mark.parametrize("numbers", [1, 1000, 5000, 10**9])
-def test_strips_give_the_same_picture(
+def test_strips_give_the_same(
     tmp_path: Path, request: pytest.FixtureRequest, name: str, numbers: int
 ) -> None:
     if name == "emu3":
         tokenizer = load(emu3_file(tmp_path, request.getfixturevalue("emu3"), "original"))
     else:
         tokenizer = load(next(GOLDEN.glob(f"{name}.*t")))
-    ids = torch.randint(96, (1, 5, 4), generator=torch.Generator().manual_seed(7))
-    codes = tokenizer.codebook[ids].permute(0, 3, 1, 2)
+    network, draw = tokenizer.module, torch.Generator().manual_seed(7)
+    codes = tokenizer.codebook[torch.randint(96, (1, 5, 4), generator=draw)].permute(0, 3, 1, 2)
+    pixels = torch.rand(1, 3, 20, 12, generator=draw) * 2 - 1
+    # All are of the order of 1. A seam, or a norm by the strip, is wrong in the first decimals.
+    close = {"rtol": 1e-4, "atol": 1e-5}
     with torch.no_grad():
-        strips = tokenizer.module.decode_in_strips(codes, numbers)
-        whole = tokenizer.module.decode_codes(codes)
-    # Both are of the order of 1. A seam, or a norm by the strip, is wrong in the first decimals.
-    torch.testing.assert_close(strips, whole, rtol=1e-4, atol=1e-5)
+        strips, whole = network.decode_in_strips(codes, numbers), network.decode_codes(codes)
+        torch.testing.assert_close(strips, whole, **close)
+        if tokenizer.can_encode:
+            strips, whole = network.encode_in_strips(pixels, numbers), network.encode_pixels(pixels)
+            torch.testing.assert_close(strips, whole, **close)
 
 
 def test_running_out_of_memory_falls_back_to_strips(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -336,3 +340,7 @@ def test_running_out_of_memory_falls_back_to_strips(monkeypatch: pytest.MonkeyPa
     assert len(calls) == 1  # the later pictures of the batch do not try again
     torch.testing.assert_close(tokenizer.decode_raw(ids, strips=True), whole, rtol=1e-4, atol=1e-5)
     assert len(calls) == 1
+    pictures = (whole.permute(0, 2, 3, 1).clamp(-1, 1) + 1) / 2
+    tokens = tokenizer.encode(pictures)
+    monkeypatch.setattr(tokenizer.module, "encode_pixels", no_memory)
+    assert torch.equal(tokenizer.encode(pictures), tokens) and len(calls) == 2
