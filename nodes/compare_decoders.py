@@ -145,7 +145,7 @@ def compare(
     found = figures_of(entries, live.runs)
     notes = [f"{model.model.name}, {', '.join(settings.lines())}"]
     if kept:
-        notes.append(f"Kept from an earlier run: {', '.join(kept)}.")
+        notes.append(f"Taken from before, not run again: {', '.join(kept)}.")
     text = table(entries, found, notes)
     sheet = host.to_output(to_pixels(live.draw()))
     host.show_text("\n".join(line(*pair) for pair in zip(entries, found, strict=True)))

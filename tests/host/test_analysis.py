@@ -82,7 +82,7 @@ def test_a_cancelled_comparison_goes_on_where_it_was(host: Host) -> None:
     values = [data["value"] for data in again.data("progress") if data["node"] == node]
     assert min(values) >= CELLS  # no token of the first decoder is drawn again
     table = again.outputs[node]["text"][0]
-    assert "Kept from an earlier run: Autoregressive." in table
+    assert "Taken from before, not run again: Autoregressive." in table
     rows = rows_of(table)
     assert len(rows) == 4 and rows[1][6] == "256 of 256"
 
@@ -103,7 +103,7 @@ def test_another_decoder_runs_alone_and_another_seed_runs_everything(host: Host)
     assert min(values) >= 4 * CELLS and values[-1] == 5 * CELLS
     rows = rows_of(run.outputs[node]["text"][0])
     assert rows[:4] == first and rows[4][0].startswith("Greedy Jacobi") and rows[4][6] == "–"
-    assert "Kept" not in host.run(comparison(host, seed=105)).outputs[node]["text"][0]
+    assert "Taken" not in host.run(comparison(host, seed=105)).outputs[node]["text"][0]
 
 
 def test_without_the_reference_there_is_no_speed_up(host: Host) -> None:
