@@ -61,8 +61,10 @@ class TreeTest:
         candidate x is kept with probability min(1, t(x) / p(x));
         after a rejection t becomes max(t - p, 0), p loses x, both renormalised, and the next candidate is
         tested; after the last one the committed token is drawn from t.
-    The way goes down to the child that was kept. From the lowest chain node on the token test takes over; at
-    a lowest node off the chain the law there gives the committed token.
+    The way goes down to the child that was kept. From the lowest chain node on the token test takes over. At
+    a lowest node off the chain the draft of the next column, with which the way ends, is tested as the token
+    to commit: as exact as a new draw, and coupled redrafts behind it keep their ground (built-in model, no
+    prompt, 3 siblings 2 deep, 25 pictures: 44.4 passes instead of 46.3).
     """
 
     name: ClassVar[str] = "token test over a tree"
@@ -75,7 +77,18 @@ class TreeTest:
         if step.branches is None:
             return chain
         end = descend(step, step.branches, self.choose)
-        return _joined(end, chain, inverse_cdf(end.law, step.uniforms.emission))
+        return _joined(end, chain, self._emit(step, step.branches.tree.depth, end))
+
+    @staticmethod
+    def _emit(step: Step, depth: int, end: Descent) -> Tensor:
+        """The token committed off the chain: [L]."""
+        if depth == step.width:
+            return inverse_cdf(end.law, step.uniforms.emission)
+        draft, draft_law = step.drafts.tokens[:, depth], step.drafts.laws[:, depth]
+        tested = step.testable[:, depth] & (end.accepted == depth)
+        kept = tested & keeps(draft, end.law, draft_law, step.uniforms.coins[:, depth])
+        law = torch.where((tested & ~kept)[:, None], residual(end.law, draft_law), end.law)
+        return torch.where(kept, draft, inverse_cdf(law, step.uniforms.emission))
 
     def choose(self, step: Step, branches: Branches, column: int, law: Tensor) -> Choice:
         count = branches.tree.siblings

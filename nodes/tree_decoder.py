@@ -55,8 +55,8 @@ class JacobiARDecoderTree(io.ComfyNode):
                     default="maximal coupling",
                     tooltip='How rejected guesses are drawn again (default "maximal coupling", as in the '
                     'paper): "maximal coupling" keeps the old guess as often as the new probabilities '
-                    'allow; "shared noise" draws with the noise of the place; "fresh" owes nothing to the old '
-                    "guess, and takes more passes on open prompts. The promise stays the same.",
+                    'allow; "shared noise" draws with the noise of the place; "fresh" owes nothing to the '
+                    "old guess, and takes more passes on open prompts. The promise stays the same.",
                 ),
             ],
             outputs=[decoder_output("same distribution")],

@@ -71,6 +71,31 @@ def test_what_is_left_after_one_sibling_is_drawn_from() -> None:
         assert [int(part) for part in TreeTest().verify(step)] == [0, token, 0]
 
 
+@pytest.mark.parametrize(
+    ("coin", "emission", "emitted"),
+    [
+        # Below node 2 the law is (0.2, 0.2, 0.5, 0.1). The next draft is token 1, drawn from (0.1, 0.5, 0.2,
+        # 0.2): 0.4. Rejected, max(q - p, 0) = (0.1, 0, 0.3, 0).
+        (0.39, 0.99, 1),
+        (0.41, 0.24, 0),
+        (0.41, 0.26, 2),
+    ],
+)
+def test_the_draft_behind_a_winning_branch_is_tested_once_more(
+    coin: float, emission: float, emitted: int
+) -> None:
+    below = [0.2, 0.2, 0.5, 0.1]
+    laws = torch.tensor([[TARGET, SURE[0], SURE[0], below, SURE[2]]])  # root, chain, chain, nodes 2 and 3
+    uniforms = Uniforms(torch.tensor([[0.17, coin]]), torch.zeros(1, 3), torch.tensor([emission]))
+    tokens, real = torch.tensor([[[3, 1, 2]]]), torch.ones(1, 1, 3, dtype=torch.bool)
+    branches = Branches(Tree(3, 1, 2), tokens, real, laws, lambda: torch.tensor([[[0.39, 0.9]]]))
+    drafts = Drafts(torch.tensor([[3, 1]]), torch.tensor([[DRAFT, [0.1, 0.5, 0.2, 0.2]]]))
+    is_draft = torch.ones(1, 2, dtype=torch.bool)
+    arguments = (drafts, laws[:, :3], is_draft, ~is_draft, lambda: torch.empty(0), lambda: uniforms)
+    verdict = TreeTest().verify(Step(*arguments, branches=branches))
+    assert [int(part) for part in verdict] == [1, emitted, 2]
+
+
 def test_siblings_come_without_replacement_and_end_with_the_support() -> None:
     law = torch.tensor([[[0.1, 0.0, 0.3, 0.6], [0.0, 1.0, 0.0, 0.0]]])
     drafts = Drafts(torch.tensor([[3, 1]]), law)

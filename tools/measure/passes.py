@@ -41,7 +41,9 @@ from jacobi_ar.decoding import (
     run_to_end,
     same_picture,
     same_picture_rows,
+    same_picture_tree,
     sjd,
+    sjd_tree,
     with_prediction,
     with_semantics,
     zipar,
@@ -49,6 +51,7 @@ from jacobi_ar.decoding import (
 from jacobi_ar.model_loaders.image_model import ImageModel
 
 ROW_WINDOW, ROW_THRESHOLD = 7, 4  # PJD's own window; a quarter of the row, as in its paper
+TREES = ((3, 2), (4, 2), (4, 3))
 README_ROWS = [
     (
         "Same-Picture Jacobi",
@@ -64,6 +67,11 @@ README_ROWS = [
     ("SJD, maximal coupling", "SJD, maximal coupling", "redrafts change no more than their law does"),
     ("SJD, shared noise", "SJD, shared noise", "redrafts meet the same noise at every try"),
     ("SJD with Block Test", "SJD, block test", "the whole window tested at once"),
+    (
+        "SJD with Tree Drafts (PAC)",
+        "SJD-PAC, 3 siblings, depth 2",
+        "several guesses for the next tokens, in all combinations; maximal coupling",
+    ),
     ("SJD + VP", "SJD-VP, fresh", "redrafts lean to what keeps growing"),
     ("GSD", "GSD", "a draft may stand for tokens near it"),
     ("LANTERN", "LANTERN, 100 neighbours", "a draft may stand for codes that look like it"),
@@ -121,6 +129,11 @@ def decoders(window: int) -> dict[str, Decoder]:
     chosen |= {f"SJD, {draw}": sjd(window, "uniform", draw) for draw in DRAWS}
     chosen["SJD, fresh, copy left"] = sjd(window, "copy left", "fresh")
     chosen["SJD, block test"] = block_sjd(window)
+    for siblings, depth in TREES:
+        tree = f"{siblings} siblings, depth {depth}"
+        chosen[f"same picture, {tree}"] = same_picture_tree(window, siblings, depth)
+        chosen[f"SJD-PAC, {tree}"] = sjd_tree(window, siblings, depth)
+        chosen[f"SJD-PAC, fresh, {tree}"] = sjd_tree(window, siblings, depth, draw="fresh")
     chosen |= {f"SJD-VP, {draw}": with_prediction(sjd(window, "uniform", draw)) for draw in DRAWS}
     chosen["GSD"] = gsd(window)
     chosen["LANTERN, 100 neighbours"] = lantern(window, neighbours=100)
