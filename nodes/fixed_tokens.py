@@ -100,4 +100,5 @@ def given_words(
     if not given[:count].all():
         return f"{count} of {cells} tokens"
     rows, rest = divmod(count, grid.shape[1])
-    return f"the first {count} of {cells} tokens" + (f" ({rows} rows)" if not rest else "")
+    whole = f" ({rows} row{'s' if rows > 1 else ''})" if not rest else ""
+    return f"the first {count} of {cells} tokens{whole}"

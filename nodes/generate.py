@@ -225,13 +225,14 @@ def run(
     target = model.model.target(settings.grid, settings.guidance, model.loaded.resident.device)
     codebook = model.tokenizer.codebook
     before = finished * settings.grid.cells
+    given = 0 if settings.kept is None else int((settings.kept >= 0).sum())
     decoding = decode(target, prompts, decoder, settings.sampling, settings.seeds, settings.kept, codebook)
     with closing(decoding) as reports:
         for report in reports:
             host.stop_if_interrupted()
             fixed = sum(report.filled)
             picture = previews.picture(report) if previews else None
-            line = progress_line(fixed, report.total, report.passes, len(prompts))
+            line = progress_line(fixed, report.total, report.passes, len(prompts), given)
             progress.update(before + fixed, line, picture)
     assert report.result is not None
     return report.result

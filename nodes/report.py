@@ -9,20 +9,22 @@ from .fixed_tokens import APPROXIMATE_NOTE
 from .run_settings import RunSettings
 
 
-def progress_line(fixed: int, total: int, passes: int, pictures: int) -> str:
-    """While it runs, for example: 96/256 tokens · 12 passes · 8.0 tokens a pass (of one picture)."""
+def progress_line(fixed: int, total: int, passes: int, pictures: int, given: int = 0) -> str:
+    """While it runs, for example: 96/256 tokens · 12 passes · 8.0 tokens a pass (of one picture). `given` of
+    the fixed tokens were not decoded."""
     counted = "1 pass" if passes == 1 else f"{passes} passes"
-    return f"{fixed}/{total} tokens · {counted} · {fixed / pictures / passes:.1f} tokens a pass"
+    return f"{fixed}/{total} tokens · {counted} · {(fixed - given) / pictures / passes:.1f} tokens a pass"
 
 
 def summary(trace: Trace, decoder: Decoder, settings: RunSettings, seconds: float) -> str:
     """When it is done; as much as a node has room for."""
-    passes = f"{trace.passes} passes for {trace.cells} tokens"
+    drawn = max(trace.tokens_of)
+    passes = f"{trace.passes} passes for {drawn} tokens"
     if trace.batch > 1:
         passes += f" of each of {trace.batch} pictures"
     return "\n".join(
         [
-            f"{passes} · {trace.cells / trace.passes:.1f} a pass · {seconds:.2f} s",
+            f"{passes} · {drawn / trace.passes:.1f} a pass · {seconds:.2f} s",
             f"{decoder.describe()} · promise: {trace.promise}",
             *settings.lines(),
             *([] if trace.promise == decoder.promise else [APPROXIMATE_NOTE]),
@@ -38,7 +40,7 @@ def facts(
         "passes": trace.passes,
         "passes_of": list(trace.passes_of),
         "autoregressive_passes": trace.autoregressive_passes,
-        "tokens": trace.cells * len(settings.seeds),
+        "tokens": sum(trace.tokens_of),  # decoded, not given
         "seconds": round(seconds, 4),
         "preview_seconds": round(preview_seconds, 4),
         "batch": len(settings.seeds),

@@ -117,7 +117,7 @@ def test_one_picture_serves_a_batch_and_others_must_match() -> None:
 @pytest.mark.parametrize(
     ("kept", "words"),
     [
-        ([0, 0, 0, 0, -1, -1, -1, -1], "the first 4 of 8 tokens (1 rows)"),
+        ([0, 0, 0, 0, -1, -1, -1, -1], "the first 4 of 8 tokens (1 row)"),
         ([0, 0, 0, -1, -1, -1, -1, -1], "the first 3 of 8 tokens"),
         ([0, -1, 0, 0, 0, 0, 0, 0], "7 of 8 tokens"),
         ([-1] * 8, ""),

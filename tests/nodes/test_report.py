@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 
 import numpy as np
-from jacobi_ar.decoding import SamplingSettings, TokenGrid, Trace, same_picture
+import torch
+from jacobi_ar.decoding import Promise, SamplingSettings, TokenGrid, Trace, same_picture
+from jacobi_ar.nodes.fixed_tokens import APPROXIMATE_NOTE
 from jacobi_ar.nodes.report import facts, progress_line, summary
 from jacobi_ar.nodes.run_settings import RunSettings
 
@@ -48,3 +50,19 @@ def test_facts_are_json_and_keep_all_bits_of_a_seed() -> None:
 
 def test_progress_counts_tokens_of_one_picture_a_pass() -> None:
     assert progress_line(96, 512, 12, 2) == "96/512 tokens · 12 passes · 4.0 tokens a pass"
+    assert progress_line(96, 512, 12, 2, given=72) == "96/512 tokens · 12 passes · 1.0 tokens a pass"
+
+
+def test_given_tokens_are_told_and_not_counted() -> None:
+    """The first row was given, and then a token behind a drawn one."""
+    decoder = same_picture(window=3)
+    kept = torch.tensor([[[5, 5, 5], [-1, -1, -1]], [[5, 5, 5], [-1, -1, 7]]])
+    steps = np.array([[[0, 0, 0], [2, 3, 3]], [[0, 0, 0], [2, 3, 0]]])
+    settings = RunSettings(GRID, 1.0, SamplingSettings(), (1, 2), kept=kept)
+    trace = Trace(decoder.describe(), Promise.APPROXIMATE, [1, 2], steps, [[0, 0]] * 3)
+    text = summary(trace, decoder, settings, 1.0)
+    assert "3 passes for 3 tokens of each of 2 pictures · 1.0 a pass" in text
+    assert "promise: approximate" in text and APPROXIMATE_NOTE in text
+    assert "given: 4 of 6 tokens; the first 3 of 6 tokens (1 row)" in text
+    found = facts(trace, decoder, settings, 1.0, 0.0)
+    assert found["tokens"] == 5 and found["promise"] == "approximate"

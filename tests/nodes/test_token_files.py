@@ -20,7 +20,7 @@ IDENTITY = TokenizerIdentity("vq", 8, "0123456789abcdef")
 SOURCE = PictureFacts(ENCODED, rows=2, columns=3)
 FACTS = PictureFacts(
     GENERATED, "a model", "a family", "float32", "heart ♥", 2**64 - 1, "SJD: window 15", "approximate",
-    7.5, 0.9, 0, 1.0, 2, 3, "the first 3 of 6 tokens (1 rows)", SOURCE,
+    7.5, 0.9, 0, 1.0, 2, 3, "the first 3 of 6 tokens (1 row)", SOURCE,
 )  # fmt: skip
 VALUE = TokenGridValue(torch.tensor([[[0, 7, 3], [-1, 2, 2]]]), IDENTITY, (FACTS,))
 
