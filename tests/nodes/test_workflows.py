@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKFLOWS = sorted((ROOT / "workflows").glob("*.json"))
-CORE = {"SaveImage", "PreviewImage", "PrimitiveInt"}
+CORE = {"SaveImage", "PreviewImage", "PrimitiveInt", "SolidMask", "MaskComposite", "ImageScaleBy"}
 OPTIONAL = 7  # shape of a socket that may stay open
 NOTE = "MarkdownNote"  # the page's own: no server runs it, and no package brings it
 NODE_IDS = {
