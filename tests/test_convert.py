@@ -17,6 +17,7 @@ from jacobi_ar.model_loaders.image_model import ImageModel
 from jacobi_ar.model_loaders.load import BUILTIN_MODEL, load_image_model
 from jacobi_ar.model_loaders.load_tokenizer import BUILTIN_TOKENIZER, load_image_tokenizer
 from jacobi_ar.tests.tiny_tokenizer import write_tokenizer
+from jacobi_ar.tests.toy_families import TOYS
 from safetensors import safe_open
 from torch import Tensor
 
@@ -95,6 +96,20 @@ def test_loads_alone_and_is_bit_for_bit_what_the_original_gives(
     assert (before.kind, before.factor, before.can_encode) == (after.kind, after.factor, after.can_encode)
     assert torch.equal(before.codebook, after.codebook) and after.within_model
     assert_equal(before.module.state_dict(), after.module.state_dict())
+
+
+TOY_NAMES = [name for toys in TOYS.values() for name in toys]
+
+
+@pytest.mark.parametrize("name", TOY_NAMES)
+def test_every_family_is_converted(tmp_path: Path, name: str) -> None:
+    model = next(toys[name] for toys in TOYS.values() if name in toys)(tmp_path / "toy")
+    target = converted(model, None, tmp_path / "alone" / "a.safetensors", float8=True)
+    assert_equal(weights_of(target, True), weights_of(model, True))
+    was, now = (load_image_model(p, device="cpu", dtype=torch.bfloat16) for p in (model, target))
+    assert (was.name, was.family, was.grids, was.defaults) == (now.name, now.family, now.grids, now.defaults)
+    if (model / "tokenizer.json").is_file():
+        assert open_checkpoint(target).text("tokenizer.json") == (model / "tokenizer.json").read_text("utf-8")
 
 
 def test_float8_again_and_back_are_exact(tmp_path: Path) -> None:
