@@ -14,11 +14,14 @@ from torch import Tensor
 
 from ..decoding.grid import TokenGrid
 from .checkpoint import Checkpoint
+from .errors import PromptError
 from .image_model import ImageModel
 from .image_transformer import ImageTransformer, Prompt, PromptRows, check_family
 from .rotary import Turns, line_turns
 from .strict import Source, assign
 from .transformer import TransformerConfig
+
+MOST_PROMPT_TOKENS = 4096  # memory of the prefill grows with the square
 
 
 class PromptLayout(Protocol):
@@ -64,6 +67,12 @@ class TokenPromptTransformer(ImageTransformer):
         rows = [self.layout.conditional(prompt.text, grid) for prompt in prompts]
         if guided:
             rows += [self.layout.unconditional(prompt.text, grid) for prompt in prompts]
+        longest = max(map(len, rows))
+        if longest > MOST_PROMPT_TOKENS:
+            raise PromptError(
+                f"the prompt has {longest} tokens; more than {MOST_PROMPT_TOKENS} are refused, for no model "
+                "here was trained on such long ones. Shorten it"
+            )
         return rows
 
     def prompt_rows(

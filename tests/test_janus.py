@@ -10,7 +10,7 @@ import torch
 from jacobi_ar.decoding import SamplingSettings, autoregressive, decode, run_to_end
 from jacobi_ar.decoding.grid import TokenGrid
 from jacobi_ar.model_loaders.checkpoint import Checkpoint
-from jacobi_ar.model_loaders.errors import CheckpointError
+from jacobi_ar.model_loaders.errors import CheckpointError, PromptError
 from jacobi_ar.model_loaders.image_model import ImageModel
 from jacobi_ar.model_loaders.load import load_image_model
 from safetensors.torch import load_file, save_file
@@ -176,3 +176,10 @@ def test_a_tokenizer_that_is_missing_or_another(folder: Path) -> None:
     (folder / "tokenizer").mkdir()
     write_tokenizer(folder / "tokenizer" / "tokenizer.json", WORDS, SPECIAL, 512)
     assert load(folder).family == "Janus"
+
+
+def test_prompts_without_end_are_refused(folder: Path) -> None:
+    model = load(folder)
+    prompt = model.encode_prompt("red " * 5000)
+    with pytest.raises(PromptError, match="has 5004 tokens"):
+        model.target(GRID, 5.0).prefill([prompt], 16)

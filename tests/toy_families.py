@@ -27,7 +27,7 @@ WORDS = {word: 150 + number for number, word in enumerate(["red", "heart", "flag
 NAMED = {name: number for number, name in enumerate(["<s>", "<pad>", "</s>", "<unk>"])}
 # In the languages of all families: where texts and pictures begin and end, rows end, codes and sizes.
 CHAMELEON = {"<eoss>": 60, "<racm3:break>": 61, "<reserved08706>": 62, "<reserved08799>": 63}
-CHAMELEON |= {f"<reserved{8800 + side:05d}>": 64 + side for side in range(20)}
+CHAMELEON |= {f"<reserved{8800 + side:05d}>": 64 + side for side in range(40)}
 CHAMELEON |= {f"IMGIMG{''.join(chr(65 + int(d)) for d in str(c))}Z": FIRST + c for c in range(CODES)}
 JANUS = {"<｜begin▁of▁sentence｜>": 60, "<｜▁pad▁｜>": 61, "<begin_of_image>": 62}
 EMU3 = {"<|extra_203|>": 60, "<|extra_200|>": 61, "<|image start|>": 62, "<|image token|>": 63}
@@ -105,7 +105,7 @@ def lumina2(folder: Path) -> Path:
     weights = Weights(4)
     weights.llama("model.", "lm_head.weight", HEADS, qk_norm_rows=1, sizes=LARGE)
     moved = {name: 151600 + number for name, number in CHAMELEON.items()}
-    folder = weights.save(folder, {"num_attention_heads": HEADS}, NAMED | moved, 151700)
+    folder = weights.save(folder, {"num_attention_heads": HEADS}, NAMED | moved, 151720)
     (folder / "tokenizer_config.json").write_text('{"eos_token": "</s>"}')
     return folder
 
@@ -137,9 +137,9 @@ TOYS: dict[str, dict[str, Callable[[Path], Path]]] = {
 }
 
 
-def load_toy(name: str, folder: Path) -> ImageModel:
+def load_toy(name: str, folder: Path, dtype: torch.dtype = torch.float64) -> ImageModel:
     build = next(toys[name] for toys in TOYS.values() if name in toys)
-    return load_image_model(build(folder / "toy"), device="cpu", dtype=torch.float64)
+    return load_image_model(build(folder / "toy"), device="cpu", dtype=dtype)
 
 
 def toy_prompts(model: ImageModel, count: int) -> list[Prompt]:
