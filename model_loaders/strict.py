@@ -37,7 +37,7 @@ class Part:
             return stored
         try:
             return tuple(self.change(torch.empty(stored, device="meta")).shape)
-        except (RuntimeError, ValueError, IndexError):
+        except (RuntimeError, ValueError, IndexError, ZeroDivisionError):
             return None
 
     def read(self, checkpoint: Checkpoint) -> Tensor:
