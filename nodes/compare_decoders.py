@@ -17,7 +17,7 @@ from .comparison_live import LiveSheet
 from .decode_tokens import decode_bytes
 from .errors import explained
 from .finished_runs import FinishedRun, FinishedRuns, key_of
-from .inputs import check_wires
+from .inputs import check_wire, check_wires
 from .pictures import to_pixels
 from .presets import DecoderValue, resolved
 from .report import facts, progress_line
@@ -101,7 +101,9 @@ class JacobiARCompareDecoders(io.ComfyNode):
     ) -> io.NodeOutput:
         with explained(cls.NAME, MEMORY_ADVICE):
             wired = {"decoder_1": decoder_1, **{name: more[name] for name in sorted(more) if more[name]}}
-            check_wires(model=model, prompt=prompt, **wired)
+            check_wires(model=model, prompt=prompt)
+            for name, value in wired.items():
+                check_wire(name, value, "decoder")
             check_family([prompt], model.model.family)
             sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
             settings = resolve(model.model, seed, 1, guidance, sampling, (rows, columns))

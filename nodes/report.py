@@ -26,8 +26,8 @@ def summary(trace: Trace, decoder: Decoder, settings: RunSettings, seconds: floa
         [
             f"{passes} · {drawn / trace.passes:.1f} a pass · {seconds:.2f} s",
             f"{decoder.describe()} · promise: {trace.promise}",
-            *settings.lines(),
             *([] if trace.promise == decoder.promise else [APPROXIMATE_NOTE]),
+            *settings.lines(),
         ]
     )
 
