@@ -62,12 +62,10 @@ class JacobiARDecodingReport(io.ComfyNode):
         cls, trace: Trace, pictures: Tensor | None = None, tokens: TokenGridValue | None = None
     ) -> io.NodeOutput:
         with explained(cls.NAME):
-            check_wires(trace=trace)
+            check_wires("pictures", "tokens", trace=trace, pictures=pictures, tokens=tokens)
             if pictures is not None:
-                check_wires(pictures=pictures)
                 same_number("pictures", len(pictures), trace)
             if tokens is not None:
-                check_wires(tokens=tokens)
                 same_number("tokens", tokens.pictures, trace)
             sheets = []
             for index in range(min(trace.batch, MOST_DRAWN)):

@@ -109,7 +109,9 @@ class JacobiARGenerate(io.ComfyNode):
         fixed_tokens: TokenGridValue | None = None,
     ) -> io.NodeOutput:
         with explained(cls.NAME, MEMORY_ADVICE):
-            check_wires(model=model, prompt=prompt, decoder=decoder, fixed_tokens=fixed_tokens)
+            check_wires(
+                "fixed_tokens", model=model, prompt=prompt, decoder=decoder, fixed_tokens=fixed_tokens
+            )
             check_family([prompt], model.model.family)
             sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
             shape = (rows, columns) if fixed_tokens is None else fixed_shape(fixed_tokens, rows, columns)

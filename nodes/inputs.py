@@ -31,17 +31,21 @@ WIRES: dict[str, tuple[tuple[type, ...], str]] = {
     "mask": ((Tensor,), "a node that gives a mask"),
     "pictures": ((Tensor,), "Decode Image Tokens"),
 }
-OPTIONAL = {"fixed_tokens"}  # may be left unconnected
 
 
-def check_wires(**values: object) -> None:
-    """Refuses what did not come from the node that makes it; by input name."""
+def check_wires(*optional: str, **values: object) -> None:
+    """Refuses what did not come from the node that makes it; by input name. optional: names of those that may
+    be left unconnected."""
     for name, value in values.items():
-        kinds, source = WIRES.get(name) or WIRES[name.rpartition("_")[0]]  # decoder_3 is a decoder
-        if value is None and name in OPTIONAL:
-            continue
-        if not isinstance(value, kinds):
-            raise ValueError(f"{name} must be connected to {source}; what came is {shown(value)}.")
+        if value is not None or name not in optional:
+            check_wire(name, value, name)
+
+
+def check_wire(name: str, value: object, kind: str) -> None:
+    """The same for one input, which takes what inputs called `kind` take."""
+    kinds, source = WIRES[kind]
+    if not isinstance(value, kinds):
+        raise ValueError(f"{name} must be connected to {source}; what came is {shown(value)}.")
 
 
 def one_of(field: str, value: object, options: Iterable[str]) -> None:

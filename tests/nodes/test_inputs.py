@@ -13,7 +13,7 @@ from jacobi_ar.decoding import sjd
 from jacobi_ar.model_loaders.errors import PromptError
 from jacobi_ar.model_loaders.families.llamagen import ClassModel
 from jacobi_ar.nodes import inputs
-from jacobi_ar.nodes.inputs import OPTIONAL, WIRES, check_wires, known_parts, one_of, shown
+from jacobi_ar.nodes.inputs import WIRES, check_wires, known_parts, one_of, shown
 from jacobi_ar.nodes.presets import PRESETS, Preset
 
 ODD = [{"a": 1}, [1, 2], None, 3, "a string"]
@@ -22,10 +22,14 @@ ODD = [{"a": 1}, [1, 2], None, 3, "a string"]
 @pytest.mark.parametrize("value", ODD, ids=str)
 @pytest.mark.parametrize("name", WIRES)
 def test_only_what_its_node_makes_passes_for_a_wire(name: str, value: Any) -> None:
-    if value is None and name in OPTIONAL:
-        return check_wires(**{name: value})
     with pytest.raises(ValueError, match=f"^{name} must be connected to .*; what came is "):
         check_wires(**{name: value})
+
+
+def test_what_may_be_left_open_is_checked_only_where_it_is_connected() -> None:
+    check_wires("trace", trace=None)
+    with pytest.raises(ValueError, match="^trace must be connected to .*; what came is 3"):
+        check_wires("trace", trace=3)
 
 
 def test_a_decoder_and_a_preset_are_decoders() -> None:
@@ -68,5 +72,8 @@ def test_every_node_checks_its_wires_and_its_parts(execute: ast.FunctionDef) -> 
     calls = {ast.unparse(call.func): call for call in ast.walk(execute) if isinstance(call, ast.Call)}
     if wired := {name for name, type_ in types.items() if name in WIRES and type_ != "str"}:
         assert {keyword.arg for keyword in calls["check_wires"].keywords} == wired
+        first = len(execute.args.args) - len(execute.args.defaults)
+        may_be_open = {argument.arg for argument in execute.args.args[first:]}
+        assert {ast.literal_eval(name) for name in calls["check_wires"].args} == wired & may_be_open
     if parts := set(types) & {"initialiser", "draw"}:
         assert {ast.unparse(argument) for argument in calls["known_parts"].args} == parts
