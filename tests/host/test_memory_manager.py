@@ -1,0 +1,46 @@
+"""ComfyUI's memory manager holds a model in part, away or whole, and the logits stay; its extra folders are
+looked through."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jacobi_ar.tools.comfy_server import ROOT
+
+pytestmark = pytest.mark.host
+
+
+@pytest.fixture(scope="module")
+def found(comfyui: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("memory")
+    script = Path(__file__).with_name("memory_manager.py")
+    run = subprocess.run(
+        [sys.executable, str(script), str(comfyui), str(ROOT), str(folder)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert run.returncode == 0, run.stderr[-2000:]
+    return json.loads(run.stdout.splitlines()[-1]) | {"folder": str(folder)}
+
+
+@pytest.mark.parametrize("kind", ["plain", "float8"])
+def test_a_model_that_is_held_in_part_gives_the_same_logits(found: dict[str, Any], kind: str) -> None:
+    report = found[kind]
+    assert report["same"] == [True, True, True]
+    assert report["streamed"] > 10 and report["streamed when whole"] == 0
+
+
+def test_float8_is_half_as_large_for_the_manager_too(found: dict[str, Any]) -> None:
+    assert found["float8"]["bytes"] < 0.65 * found["plain"]["bytes"]
+
+
+def test_extra_model_paths_are_looked_through(found: dict[str, Any]) -> None:
+    place = Path(found["folder"], "elsewhere", "models")
+    assert found["shown"]["a.safetensors"] == str(place / "mine" / "a.safetensors")
+    assert found["shown"]["Janus-Pro/Janus-Pro-1B"] == str(place / "janus" / "Janus-Pro-1B")
