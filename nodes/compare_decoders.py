@@ -14,7 +14,6 @@ from ..model_loaders.image_transformer import Prompt, check_family
 from . import host, sockets
 from .comparison import Entry, Stopwatch, entries_of, figures_of, line, table
 from .comparison_live import LiveSheet
-from .decode_tokens import decode_bytes
 from .errors import explained
 from .finished_runs import FinishedRun, FinishedRuns, key_of
 from .inputs import check_wire, check_wires
@@ -124,7 +123,7 @@ def compare(
     node: type[io.ComfyNode], model: ModelValue, prompt: Prompt, entries: list[Entry], settings: RunSettings
 ) -> io.NodeOutput:
     needed = max(run_bytes(model.model, [prompt], entry.decoder, entry.settings) for entry in entries)
-    pixels = decode_bytes(settings.grid.cells, model.tokenizer.tokenizer.factor)
+    pixels = model.tokenizer.tokenizer.picture_bytes(settings.grid.cells)
     host.load_residents([model.loaded.resident, model.tokenizer.resident], max(needed, pixels))
     live = LiveSheet(model, prompt, entries, settings)
     progress = host.Progress(settings.grid.cells * len(entries))

@@ -14,8 +14,6 @@ from .values import TokenGridValue, TokenizerValue
 MEMORY_ADVICE = (
     "Make fewer rows and columns, close other programs that use the GPU, or start ComfyUI with --lowvram."
 )
-WIDE_CHANNELS = 128  # of the last layers of a VQ decoder, where its pictures are largest
-LIVE_TENSORS = 8  # of that size alive at once
 
 
 class JacobiARDecodeTokens(io.ComfyNode):
@@ -69,16 +67,19 @@ def decode_pictures(
     alone.
     """
     pictures, rows, cols = tokens.shape
-    host.load_residents([tokenizer.resident], decode_bytes(rows * cols, tokenizer.tokenizer.factor))
+    strips = bring_tokenizer(tokenizer, rows * cols)
     progress = host.Progress(pictures)
     images = []
     for index in range(pictures):
         host.stop_if_interrupted()
-        images.append(host.to_output(tokenizer.decode(tokens[index : index + 1])))
+        images.append(host.to_output(tokenizer.decode(tokens[index : index + 1], strips)))
         progress.update(index + 1)
     return torch.cat(images)
 
 
-def decode_bytes(cells: int, factor: int) -> int:
-    """Memory that decoding one picture of so many tokens is likely to need."""
-    return cells * factor * factor * WIDE_CHANNELS * LIVE_TENSORS * 4
+def bring_tokenizer(tokenizer: TokenizerValue, cells: int) -> bool:
+    """Brings it to its device. Whether pictures of so many tokens must go in strips there for want of memory:
+    said before, because some systems do not refuse memory but lend slow one."""
+    needed = tokenizer.tokenizer.picture_bytes(cells)
+    host.load_residents([tokenizer.resident], needed)
+    return host.is_short_of(tokenizer.resident.device, needed)

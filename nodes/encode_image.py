@@ -7,7 +7,7 @@ from comfy_api.latest import io
 from torch import Tensor
 
 from . import host, sockets
-from .decode_tokens import MEMORY_ADVICE, decode_bytes
+from .decode_tokens import MEMORY_ADVICE, bring_tokenizer
 from .errors import explained
 from .inputs import check_wires, one_of, whole_number
 from .picture_facts import ENCODED, PictureFacts
@@ -119,10 +119,11 @@ def encode_pictures(
     """[B, rows, cols] int64 on the CPU. One picture at a time, as in decoding."""
     factor = tokenizer.tokenizer.factor
     cells = pictures.shape[1] // factor * (pictures.shape[2] // factor)
-    host.load_residents([tokenizer.resident], decode_bytes(cells, factor))
+    strips = bring_tokenizer(tokenizer, cells)
     progress, grids = host.Progress(len(pictures)), []
     for index, picture in enumerate(pictures.split(1)):
         host.stop_if_interrupted()
-        grids.append(tokenizer.tokenizer.encode(picture.float().clamp(0, 1), tokenizer.resident.device))
+        pixels = picture.float().clamp(0, 1)
+        grids.append(tokenizer.tokenizer.encode(pixels, tokenizer.resident.device, strips))
         progress.update(index + 1)
     return torch.cat(grids)

@@ -148,6 +148,11 @@ def load_residents(residents: Sequence[Resident], memory_required: int = 0) -> N
                 move_own_tensors(module, resident.device)
 
 
+def is_short_of(device: torch.device, needed: int) -> bool:
+    """Whether a GPU has less memory free than that. A CPU's is never counted: other programs share it."""
+    return not memory.is_device_cpu(device) and memory.get_free_memory(device) < needed
+
+
 def room_for_run(resident: Resident, weights: int) -> int:
     """Bytes that a run may take beside the weights of its model.
 

@@ -33,9 +33,10 @@ class TokenizerValue:
         vq = self.tokenizer
         return TokenizerIdentity(vq.kind, vq.vocabulary, fingerprint(vq.codebook))
 
-    def decode(self, tokens: Tensor) -> Tensor:
-        """[B, rows, cols] -> [B, height, width, 3] float32 0..1. The resident must have been loaded."""
-        return self.tokenizer.decode(tokens, self.resident.device)
+    def decode(self, tokens: Tensor, strips: bool = False) -> Tensor:
+        """[B, rows, cols] -> [B, height, width, 3] float32 0..1. The resident must have been loaded. `strips`
+        saves memory."""
+        return self.tokenizer.decode(tokens, self.resident.device, strips)
 
 
 @dataclass(frozen=True, eq=False)
