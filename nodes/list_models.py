@@ -5,7 +5,7 @@ from __future__ import annotations
 from comfy_api.latest import io
 
 from ..model_loaders.load_tokenizer import BUILTIN_TOKENIZER
-from . import model_choices
+from . import host, model_choices
 from .errors import explained
 from .load_model import BUILTIN
 from .model_files import signature, text_encoder_in
@@ -43,4 +43,5 @@ class JacobiARListModels(io.ComfyNode):
             packaged = {BUILTIN: BUILTIN_TOKENIZER}
             files, folders = choices.files, choices.folders
             text = listing(files, folders, packaged, encoder, model_choices.seen, model_choices.peek)
+        host.show_text(text)
         return io.NodeOutput(text, ui={"text": (text,)})

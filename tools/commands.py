@@ -192,7 +192,7 @@ def run_pages(wanted: argparse.Namespace) -> int:
             from .help_pictures import take_pictures
 
             alone = take_pictures(server.url, classes)
-            faults += [f"the picture of {id_} is without a run: show it in a workflow" for id_ in alone]
+            say(f"pictured without a run, because no workflow has them: {', '.join(alone) or 'none'}")
     say(f"pages and locales of {len(ours(classes))} nodes are written")
     for fault in faults:
         say(f"  still to do: {fault}")

@@ -51,7 +51,7 @@ ALONE = """type => {
 
 
 def take_pictures(url: str, classes: Classes) -> list[str]:
-    """Writes a picture of every node; those that no workflow shows are pictured without a run, and
+    """Writes a picture of every node; those that nothing shows at work are pictured without a run, and
     returned."""
     from playwright.sync_api import sync_playwright
 
@@ -75,7 +75,8 @@ def take_pictures(url: str, classes: Classes) -> list[str]:
         for id_ in decoders:
             open_and_run(page, read(WORKFLOWS / "quickstart.json"), id_)
             photograph(page, id_)
-        for id_ in (alone := sorted(left - set(decoders))):
+        alone = sorted(left - set(decoders))
+        for id_ in alone:
             page.evaluate(ALONE, id_)
             photograph(page, id_)
         browser.close()
@@ -86,7 +87,6 @@ def open_and_run(page: Any, workflow: dict[str, Any], decoder: str | None = None
     page.evaluate("workflow => window.app.loadGraphData(workflow)", workflow)
     if decoder is not None:
         page.evaluate(EXCHANGE, decoder)
-    # What is out of view is neither drawn nor loaded, so the run itself shows nothing of the nodes yet.
     ended = run_by_click(page)
     if ended != "execution_success":
         raise Problem(f"a workflow did not run: {ended}", "see ComfyUI's log.")
