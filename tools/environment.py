@@ -41,7 +41,7 @@ HOST_REQUIREMENTS = [
     "torchsde",
     "requests",
 ]
-TEST_REQUIREMENTS = ["pytest>=8.0", "hypothesis>=6.0", "ruff>=0.9", "tiktoken>=0.7"]
+TEST_REQUIREMENTS = ["pytest>=8.0", "hypothesis>=6.0", "ruff>=0.9", "tiktoken>=0.7", "matplotlib>=3.8"]
 # Drives an installed Chromium; its own browsers are not downloaded.
 BROWSER_REQUIREMENTS = ["playwright>=1.49"]
 TORCH_FAMILY = ("torch", "torchvision", "torchaudio")

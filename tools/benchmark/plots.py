@@ -1,0 +1,127 @@
+"""Two plots: passes and seconds against closeness, and tokens accepted a pass against the window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+from matplotlib import pyplot as plt  # noqa: E402
+
+from .catalogue import ABLATIONS, OWN_LAW  # noqa: E402
+from .results import Results  # noqa: E402
+from .specs import canonical  # noqa: E402
+from .subject import Condition  # noqa: E402
+
+_COLOURS = {"same picture": "#1b7837", "same distribution": "#2166ac", "approximate": "#b2182b"}
+_MARKERS = {"same picture": "s", "same distribution": "o", "approximate": "^"}
+_FORM = {"dpi": 110, "metadata": {"Software": ""}}
+
+
+def plot_closeness(
+    time: Results, close: Results, entries: Sequence[tuple[str, str]], condition: Condition, path: Path
+) -> bool:
+    """False, and no file, where nothing is measured."""
+    points = []
+    for label, spec in entries:
+        spec = canonical(spec)
+        timed, seen = time.of(spec, condition), close.of(spec, condition)
+        if timed and seen and spec not in OWN_LAW:
+            points.append((label, timed, seen))
+    if not points:
+        return False
+    figure, panels = plt.subplots(1, 2, figsize=(13.5, 6.2))
+    for axes, key, title in zip(
+        panels, ("passes", "seconds"), ("passes a picture", "seconds a picture"), strict=True
+    ):
+        for _, timed, seen in points:
+            promise = timed["promise"]
+            axes.errorbar(
+                seen["bits_over"],
+                timed[key],
+                xerr=seen["bits_error"],
+                fmt=_MARKERS[promise],
+                color=_COLOURS[promise],
+                markersize=6,
+                elinewidth=0.8,
+            )
+        axes.set_yscale("log")
+        axes.set_xlabel("closeness: bits a token beyond step-by-step decoding's (0 is equal)")
+        axes.set_ylabel(title)
+        axes.axvline(0, color="#888888", linewidth=0.8, zorder=0)
+        axes.grid(True, which="both", alpha=0.2)
+        axes.yaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
+        ticks = _round_ticks([timed[key] for _, timed, _ in points])
+        axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+        _label(axes, [(seen["bits_over"], timed[key], label) for label, timed, seen in points])
+    handles = [
+        plt.Line2D([], [], linestyle="", marker=_MARKERS[promise], color=_COLOURS[promise], label=promise)
+        for promise in _COLOURS
+    ]
+    panels[0].legend(handles=handles, loc="upper right", frameon=True)
+    figure.suptitle(f"{close.about['model']}, {condition.title}")
+    _save(figure, path)
+    return True
+
+
+def plot_windows(time: Results, condition: Condition, path: Path) -> bool:
+    figure, axes = plt.subplots(figsize=(8, 5))
+    ablation, drawn = ABLATIONS["window"], False
+    for label, template in ablation.series.items():
+        found = [(int(v), time.of(canonical(template.format(v)), condition)) for v in ablation.values]
+        line = [(window, figures["tokens_a_pass"]) for window, figures in found if figures]
+        if line:
+            axes.plot(*zip(*line, strict=True), marker="o", markersize=4, label=label)
+            drawn = True
+    if drawn:
+        axes.set_xticks([int(v) for v in ablation.values])
+        axes.set_xlabel("window (drafts a pass)")
+        axes.set_ylabel("tokens accepted a pass")
+        axes.set_ylim(bottom=0)
+        axes.grid(True, alpha=0.2)
+        axes.legend(loc="upper left")
+        axes.set_title(f"{time.about['model']}, {condition.title}")
+        _save(figure, path)
+    plt.close(figure)
+    return drawn
+
+
+def _label(axes: Any, points: Sequence[tuple[float, float, str]]) -> None:
+    """Names in a column on the right, in the order of their points and apart, with a line to each."""
+    axes.figure.canvas.draw()
+    to_axes = axes.transData + axes.transAxes.inverted()
+    placed = sorted((to_axes.transform((x, y))[1], label, x, y) for x, y, label in points)
+    heights = [height for height, *_ in placed]
+    gap = 0.048
+    for i in range(1, len(heights)):
+        heights[i] = max(heights[i], heights[i - 1] + gap)
+    top = 1.0
+    for i in reversed(range(len(heights))):
+        heights[i] = min(heights[i], top)
+        top = heights[i] - gap
+    for height, (_, label, x, y) in zip(heights, placed, strict=True):
+        axes.annotate(
+            label,
+            (x, y),
+            xytext=(1.03, height),
+            textcoords="axes fraction",
+            va="center",
+            fontsize=8.5,
+            arrowprops={"arrowstyle": "-", "color": "#999999", "linewidth": 0.5, "shrinkB": 3},
+            annotation_clip=False,
+        )
+
+
+def _round_ticks(values: Sequence[float]) -> list[float]:
+    steps = [m * 10.0**e for e in range(-3, 4) for m in (1, 1.5, 2, 3, 5, 7)]
+    return [step for step in steps if min(values) * 0.9 <= step <= max(values) * 1.1]
+
+
+def _save(figure: Any, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.tight_layout()
+    figure.savefig(path, bbox_inches="tight", **_FORM)
+    plt.close(figure)
