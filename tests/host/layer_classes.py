@@ -1,7 +1,7 @@
 """Run in a Python with ComfyUI: every family's toy built of ComfyUI's own layer classes, which stream
 weights.
 
-python layer_classes.py COMFYUI ROOT FOLDER
+python layer_classes.py ROOT FOLDER        (with ComfyUI's folder in PYTHONPATH)
 
 Prints JSON: for each toy, the largest difference of its logits from those of torch.nn's layers (as a share of
 the largest logit): the classes as they are; casting, weights in the model's type; casting, weights stored in
@@ -16,8 +16,7 @@ from pathlib import Path
 from types import ModuleType
 
 
-def main(comfyui: str, root: str, folder: str) -> None:
-    sys.path.insert(0, comfyui)
+def main(root: str, folder: str) -> None:
     sys.argv = [sys.argv[0], "--cpu"]
     import comfy.options
 

@@ -4,6 +4,7 @@ used."""
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,8 @@ from jacobi_ar.tools.comfy_server import ROOT
 def test_layers_of_comfyui_give_the_same_logits(comfyui: Path, tmp_path: Path) -> None:
     script = Path(__file__).with_name("layer_classes.py")
     run = subprocess.run(
-        [sys.executable, str(script), str(comfyui), str(ROOT), str(tmp_path)],
+        [sys.executable, str(script), str(ROOT), str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": str(comfyui)},
         capture_output=True,
         text=True,
         timeout=300,
