@@ -18,10 +18,12 @@ from torch import Tensor, nn
 
 from .captions import clean_caption
 from .checkpoint import Checkpoint, open_checkpoint
+from .companions import address
 from .errors import CheckpointError, DependencyError, PromptError
 from .strict import assign
 from .text_tokenizer import read_text, read_tokenizer
 
+REPOSITORY = "google/flan-t5-xl"
 LENGTH = 120  # tokens of a caption, padding and end included
 LONGEST = (
     5000  # characters that are looked at: far more than LENGTH tokens, and cleaning stays under a second
@@ -131,7 +133,8 @@ def _settings(checkpoint: Checkpoint) -> dict[str, Any]:
     config = checkpoint.config
     if config is None:
         raise CheckpointError(
-            f"{checkpoint.path}: config.json is missing beside the weights of the text encoder"
+            f"{checkpoint.path}: config.json is missing beside the weights of the text encoder. flan-t5-xl's "
+            f"is at {address(REPOSITORY, 'config.json')}"
         )
     if config.get("model_type") != "t5":
         found = config.get("model_type")
@@ -152,7 +155,7 @@ def _settings(checkpoint: Checkpoint) -> dict[str, Any]:
 def _read_tokenizer(path: Path) -> Any:
     if not path.is_file():
         raise CheckpointError(
-            f"{path} is missing: download tokenizer.json too, from where the text encoder is from"
+            f"{path} is missing. flan-t5-xl's is at {address(REPOSITORY, 'tokenizer.json')}"
         )
     return read_tokenizer(read_text(path), str(path))
 
