@@ -1,6 +1,6 @@
 """Run in a Python with ComfyUI: what its memory manager and its folders make of this package.
 
-python memory_manager.py COMFYUI ROOT FOLDER
+python memory_manager.py ROOT FOLDER        (with ComfyUI's folder in PYTHONPATH)
 
 Prints JSON. Of the built-in model, plain and with float8 weights: how many layers ComfyUI streams when it may
 hold half of the weights, and whether the logits stay the same bits in every state. Of extra_model_paths.yaml:
@@ -15,8 +15,7 @@ from pathlib import Path
 from types import ModuleType
 
 
-def main(comfyui: str, root: str, folder: str) -> None:
-    sys.path.insert(0, comfyui)
+def main(root: str, folder: str) -> None:
     sys.argv = [sys.argv[0], "--cpu"]
     import comfy.options
 

@@ -4,6 +4,7 @@ looked through."""
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -20,7 +21,8 @@ def found(comfyui: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
     folder = tmp_path_factory.mktemp("memory")
     script = Path(__file__).with_name("memory_manager.py")
     run = subprocess.run(
-        [sys.executable, str(script), str(comfyui), str(ROOT), str(folder)],
+        [sys.executable, str(script), str(ROOT), str(folder)],
+        env={**os.environ, "PYTHONPATH": str(comfyui)},
         capture_output=True,
         text=True,
         timeout=300,
