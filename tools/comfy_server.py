@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -204,6 +205,13 @@ def prepare_base(base: Path) -> None:
     if not settings.exists():
         # Otherwise the page opens on a gallery of templates that lies over everything.
         settings.write_text(json.dumps({"Comfy.TutorialCompleted": True}), encoding="utf-8")
+
+
+def empty_base(dev_folder: Path) -> None:
+    """Takes out what earlier runs left there: pictures, inputs, models. Their names are options of some
+    nodes."""
+    for left in ("output", "input", "models", "temp"):
+        shutil.rmtree(dev_folder / "base" / left, ignore_errors=True)
 
 
 def link_package(link: Path) -> None:

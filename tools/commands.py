@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .comfy_server import PACKAGE_FOLDER, ROOT, ComfyServer, announce
+from .comfy_server import PACKAGE_FOLDER, ROOT, ComfyServer, announce, empty_base
 from .comfy_source import fetch_comfyui, find_comfyui, own_python_of, requirements_of
 from .demo import DECODERS, make_picture
 from .environment import Environment, Wishes, say
@@ -183,8 +183,9 @@ def run_pages(wanted: argparse.Namespace) -> int:
     from . import client
     from .help_pages import ours, write_pages
 
-    # A folder of its own, without models: names of a person's files are no part of a page.
-    with ComfyServer(Path(os.environ[PREPARED]), dev_folder() / "pages", threads=1) as server:
+    folder = dev_folder() / "pages"
+    empty_base(folder)  # names of a person's files are no part of a page
+    with ComfyServer(Path(os.environ[PREPARED]), folder, threads=1) as server:
         server.check_package()
         classes = client.get(server.url, "/object_info")
         faults = write_pages(classes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 from jacobi_ar.tests.host.support import Host
 from jacobi_ar.tools import client
 from jacobi_ar.tools.browser import how_to_get_chromium, launch
-from jacobi_ar.tools.comfy_server import ComfyServer
+from jacobi_ar.tools.comfy_server import ComfyServer, empty_base
 from jacobi_ar.tools.commands import PREPARED, dev_folder
 
 
@@ -28,8 +27,7 @@ def comfyui() -> Path:
 def test_folder(comfyui: Path) -> Path:
     """Apart from the folder of `demo` and `serve`, and without what an earlier session left."""
     folder = dev_folder() / "tests"
-    for left in ("base/output", "base/input", "base/models", "base/temp"):
-        shutil.rmtree(folder / left, ignore_errors=True)
+    empty_base(folder)
     return folder
 
 
