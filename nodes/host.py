@@ -163,8 +163,9 @@ def room_for_run(resident: Resident, weights: int) -> int:
     free = memory.get_free_memory(device)
     if memory.is_device_cpu(device):
         return int(free)
-    ours = [loaded for loaded in memory.current_loaded_models if loaded.device == device]
-    room = free + sum(loaded.model_loaded_memory() for loaded in ours) - memory.extra_reserved_memory()
+    held = [loaded.model for loaded in memory.current_loaded_models if loaded.device == device]
+    held_bytes = sum(patcher.loaded_size() for patcher in held if patcher is not None)
+    room = free + held_bytes - memory.extra_reserved_memory()
     return int(max(room - weights, room // 2))
 
 
