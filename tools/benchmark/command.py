@@ -21,7 +21,7 @@ from .results import Results, time_figures
 from .specs import SpecError, canonical, decoder_of
 from .subject import Condition, Subject, load_subject
 from .tables import Pages
-from .timing import Stopwatch
+from .timing import BASELINE, Stopwatch
 
 MAIN_CONDITIONS = ("prompts@1", "prompts@2", "none@1")
 OPEN = Condition(False, 1.0)
@@ -129,10 +129,13 @@ def measure_closeness(options: argparse.Namespace) -> None:
         specs = [spec for spec in specs if decoder_of(spec).promise is Promise.APPROXIMATE]
     pictures = options.pictures or (200 if options.ablate is not None else 300)
     for condition in conditions(options):
-        for spec in specs:
-            if spec not in OWN_LAW:
-                for one, figures in comparison.measure([spec], condition, pictures, say).items():
-                    results.put(one, condition, figures)
+        for spec in dict.fromkeys([BASELINE, *specs]):
+            if spec in OWN_LAW:
+                continue
+            figures = comparison.measure(spec, condition, pictures)
+            results.put(spec, condition, figures)
+            shown = ", ".join(f"{key} {value:.4g}" for key, value in figures.items())
+            say(f"{condition.title}: {spec}: {shown}")
 
 
 def write_tables(options: argparse.Namespace) -> None:

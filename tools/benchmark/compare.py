@@ -6,7 +6,6 @@ Features and likelihoods are kept beside the tokens, so that a new figure decode
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +13,6 @@ from pathlib import Path
 import numpy as np
 
 from . import closeness
-from .catalogue import OWN_LAW
 from .features import features_of_drawings, features_of_tokens, nearest, pooled
 from .likelihood import bits_a_token
 from .pictures import DECODERS, NOISE, REFERENCE, PictureStore, save
@@ -95,24 +93,15 @@ class Comparison:
         found = [names[i] for i in nearest(features, drawn)]
         return np.array([plain(a) == plain(b) for a, b in zip(wanted, found, strict=True)])
 
-    def measure(
-        self, specs: Sequence[str], condition: Condition, pictures: int, say: Callable[[str], None] = print
-    ) -> dict[str, dict[str, float]]:
-        """Figures of each decoder by its canonical spec, step-by-step decoding with other seeds (the noise
-        floor) among them."""
+    def measure(self, spec: str, condition: Condition, pictures: int) -> dict[str, float]:
+        """Figures of a decoder, or of step-by-step decoding with other seeds: the noise floor."""
         reference = self.seen(BASELINE, condition, REFERENCE, pictures)
         noise = self.seen(BASELINE, condition, NOISE, pictures)
-        made = {}
-        for spec in dict.fromkeys(canonical(spec) for spec in [BASELINE, *specs]):
-            if spec in OWN_LAW:
-                continue
-            own = noise if spec == BASELINE else self.seen(spec, condition, DECODERS, pictures)
-            made[spec] = figures(own, noise, reference, self.subject.model.vocabulary, condition.prompted)
-            made[spec]["passes"] = float(
-                self.store.get(spec, condition, NOISE if own is noise else DECODERS, pictures).passes.mean()
-            )
-            say(f"{condition.title}: {spec}: " + ", ".join(f"{k} {v:.4g}" for k, v in made[spec].items()))
-        return made
+        first_seed = NOISE if canonical(spec) == BASELINE else DECODERS
+        own = self.seen(spec, condition, first_seed, pictures)
+        found = figures(own, noise, reference, self.subject.model.vocabulary, condition.prompted)
+        passes = self.store.get(spec, condition, first_seed, pictures).passes
+        return found | {"passes": round(float(passes.mean()), 3)}
 
 
 def plain(name: str) -> str:
@@ -121,7 +110,7 @@ def plain(name: str) -> str:
 
 
 def figures(
-    own: Seen, noise: Seen, reference: Seen, vocabulary: int, paired: bool, resamples: int = 200
+    own: Seen, noise: Seen, reference: Seen, vocabulary: int, paired: bool, resamples: int = 100
 ) -> dict[str, float]:
     """Each statistic of `own` against `reference`, what it exceeds the noise's by, and the half width of that
     excess's 95 % interval (1.96 bootstrap deviations; pictures are resampled, with prompts all three sets'
