@@ -115,8 +115,10 @@ class ImageTokenizer:
         if not strips:
             try:
                 return whole(x), False
-            except torch.cuda.OutOfMemoryError:
-                pass  # the second try is below: while the exception is handled, its frames hold the tensors
+            except RuntimeError as error:
+                if not is_out_of_memory(error):
+                    raise
+            # Only now, because while the exception is handled, its frames hold the tensors.
         return {"decode": network.decode_in_strips, "encode": network.encode_in_strips}[what](x), True
 
     def _nearest(self, features: Tensor, codebook: Tensor) -> Tensor:
@@ -162,3 +164,11 @@ class ImageTokenizer:
             )
         if not torch.isfinite(images).all():
             raise GridError(f"{self.name}: the picture holds values that are not numbers (NaN or infinity)")
+
+
+def is_out_of_memory(error: RuntimeError) -> bool:
+    """CUDA has a class of its own for it; Apple's and the CPU's say it in words only."""
+    text = str(error).lower()
+    return isinstance(error, torch.cuda.OutOfMemoryError) or any(
+        words in text for words in ("out of memory", "not enough memory", "can't allocate memory")
+    )

@@ -325,7 +325,17 @@ def test_strips_give_the_same(
             torch.testing.assert_close(strips, whole, **close)
 
 
-def test_running_out_of_memory_falls_back_to_strips(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.cuda.OutOfMemoryError("CUDA error"),
+        RuntimeError("MPS backend out of memory (MPS allocated: 8 GB)"),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"),
+    ],
+)
+def test_running_out_of_memory_falls_back_to_strips(
+    error: RuntimeError, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tokenizer = load(GOLDEN / "chameleon_vqgan_tiny.ckpt")
     ids = torch.randint(96, (3, 4, 6), generator=torch.Generator().manual_seed(8))
     whole = tokenizer.decode_raw(ids)
@@ -333,7 +343,7 @@ def test_running_out_of_memory_falls_back_to_strips(monkeypatch: pytest.MonkeyPa
 
     def no_memory(codes: Tensor) -> Tensor:
         calls.append(1)
-        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+        raise error
 
     monkeypatch.setattr(tokenizer.module, "decode_codes", no_memory)
     torch.testing.assert_close(tokenizer.decode_raw(ids), whole, rtol=1e-4, atol=1e-5)
@@ -344,3 +354,14 @@ def test_running_out_of_memory_falls_back_to_strips(monkeypatch: pytest.MonkeyPa
     tokens = tokenizer.encode(pictures)
     monkeypatch.setattr(tokenizer.module, "encode_pixels", no_memory)
     assert torch.equal(tokenizer.encode(pictures), tokens) and len(calls) == 2
+
+
+def test_other_errors_are_not_taken_for_want_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer = load(GOLDEN / "chameleon_vqgan_tiny.ckpt")
+
+    def broken(codes: Tensor) -> Tensor:
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+
+    monkeypatch.setattr(tokenizer.module, "decode_codes", broken)
+    with pytest.raises(RuntimeError, match="cannot be multiplied"):
+        tokenizer.decode_raw(torch.zeros(1, 2, 2, dtype=torch.long))
