@@ -201,7 +201,8 @@ def decode_batch(
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):
             raise
-        told = advice(model.model, decoder, settings, needs(slice(0, 1)), room)
+        gpu = model.loaded.resident.device.type != "cpu"
+        told = advice(model.model, decoder, settings, needs(slice(0, 1)), room, gpu)
         sentence = f"out of memory ({first_line(error)}). {told}"
         raise NodeMemoryError(JacobiARGenerate.NAME, sentence) from error
     return Batch(joined(results), seconds, needed, [len(result.trace.seeds) for result in results])

@@ -13,10 +13,12 @@ from .sizes import shown_bytes
 MOST = 3
 
 
-def advice(model: ImageModel, decoder: Decoder, settings: RunSettings, needed: Estimate, free: int) -> str:
-    """Sentences for the error of one picture that did not fit. `free` is what there was beside the
-    weights."""
-    actions = sorted(savings(model, decoder, settings, needed), key=lambda action: -action[1])[:MOST]
+def advice(
+    model: ImageModel, decoder: Decoder, settings: RunSettings, needed: Estimate, free: int, gpu: bool
+) -> str:
+    """Sentences for the error of one picture that did not fit. `free` is what there was beside the weights,
+    `gpu` whether the model computes elsewhere than in the computer's own memory."""
+    actions = sorted(savings(model, decoder, settings, needed, gpu), key=lambda action: -action[1])[:MOST]
     listed = "; ".join(
         f"{n}) {text} (saves about {shown_bytes(saved)})" for n, (text, saved) in enumerate(actions, 1)
     )
@@ -27,7 +29,7 @@ def advice(model: ImageModel, decoder: Decoder, settings: RunSettings, needed: E
 
 
 def savings(
-    model: ImageModel, decoder: Decoder, settings: RunSettings, needed: Estimate
+    model: ImageModel, decoder: Decoder, settings: RunSettings, needed: Estimate, gpu: bool
 ) -> list[tuple[str, int]]:
     """Every action that applies, with the bytes that it saves."""
     found = []
@@ -49,11 +51,8 @@ def savings(
         grid: TokenGrid = max(smaller, key=lambda grid: grid.cells)
         saved = needed.cache * (settings.grid.cells - grid.cells) // settings.grid.cells
         now = f"{settings.grid.rows} x {settings.grid.cols}"
-        found.append(
-            (
-                f"make {grid.rows} x {grid.cols} tokens instead of {now}",
-                saved,
-            )
-        )
-    found.append(("start ComfyUI with --lowvram, which keeps weights outside the GPU", needed.weights // 2))
+        found.append((f"make {grid.rows} x {grid.cols} tokens instead of {now}", saved))
+    if gpu:
+        saved = needed.weights // 2
+        found.append(("start ComfyUI with --lowvram, which keeps weights outside the GPU", saved))
     return found

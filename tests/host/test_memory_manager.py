@@ -46,3 +46,17 @@ def test_extra_model_paths_are_looked_through(found: dict[str, Any]) -> None:
     place = Path(found["folder"], "elsewhere", "models")
     assert found["shown"]["a.safetensors"] == str(place / "mine" / "a.safetensors")
     assert found["shown"]["Janus-Pro/Janus-Pro-1B"] == str(place / "janus" / "Janus-Pro-1B")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the address space")
+def test_a_batch_that_does_not_fit_is_made_in_parts_and_an_error_says_what_helps(comfyui: Path) -> None:
+    script = Path(__file__).with_name("short_memory.py")
+    command = [sys.executable, str(script), str(comfyui), str(ROOT)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=400)
+    assert run.returncode == 0, run.stderr[-2000:]
+    report = json.loads(run.stdout.splitlines()[-1])
+    assert report["undivided"] == [8] and len(report["parts"]) > 1 and sum(report["parts"]) == 8
+    assert report["same"]
+    message = report["message"]
+    assert message.startswith("Jacobi AR – Generate Image Tokens: out of memory")
+    assert "1) " in message and "3) " in message and message.count("saves about") == 3

@@ -70,15 +70,18 @@ def test_an_estimate_grows_with_pictures_guidance_and_window(model: ImageModel) 
 def test_the_error_names_three_things_that_help_with_their_savings(model: ImageModel) -> None:
     prompt = model.encode_prompt("red heart")
     needed = estimate(model, [prompt], sjd(15), settings_of(model))
-    text = advice(model, sjd(15), settings_of(model), needed, 5 * 2**20)
+    text = advice(model, sjd(15), settings_of(model), needed, 5 * 2**20, gpu=False)
     assert text.count("(saves about") == 3 and "1) " in text and "3) " in text
     assert "5.0 MiB were free" in text and "in bfloat16" in text and "float8" in text
-    saved = dict(savings(model, sjd(15), settings_of(model), needed))
+    saved = dict(savings(model, sjd(15), settings_of(model), needed, gpu=False))
     assert saved["set guidance to 1"] >= needed.cache // 2
     assert saved["choose a window of 7 instead of 15"] == needed.laws // 2
-    assert "set guidance to 1" not in dict(savings(model, sjd(15), settings_of(model, guidance=1.0), needed))
+    assert "set guidance to 1" not in dict(
+        savings(model, sjd(15), settings_of(model, guidance=1.0), needed, gpu=False)
+    )
     narrow = load_image_model(
         BUILTIN_MODEL, device="meta", dtype=torch.bfloat16, operations=float8_operations(torch.nn)
     )
-    listed = " ".join(dict(savings(narrow, sjd(1), settings_of(narrow), needed)))
+    listed = " ".join(dict(savings(narrow, sjd(1), settings_of(narrow), needed, gpu=True)))
+    assert "--lowvram" in listed and "--lowvram" not in text
     assert "float8" not in listed and "bfloat16" not in listed and "window" not in listed
