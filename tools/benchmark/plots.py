@@ -10,6 +10,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt  # noqa: E402
+from PIL import Image  # noqa: E402
 
 from .catalogue import ABLATIONS, OWN_LAW  # noqa: E402
 from .results import Results  # noqa: E402
@@ -61,7 +62,7 @@ def plot_closeness(
         plt.Line2D([], [], linestyle="", marker=_MARKERS[promise], color=_COLOURS[promise], label=promise)
         for promise in _COLOURS
     ]
-    panels[0].legend(handles=handles, loc="upper right", frameon=True)
+    figure.legend(handles=handles, loc="lower center", ncols=len(handles), bbox_to_anchor=(0.5, -0.04))
     figure.suptitle(f"{close.about['model']}, {condition.title}")
     _save(figure, path)
     return True
@@ -82,7 +83,7 @@ def plot_windows(time: Results, condition: Condition, path: Path) -> bool:
         axes.set_ylabel("tokens accepted a pass")
         axes.set_ylim(bottom=0)
         axes.grid(True, alpha=0.2)
-        axes.legend(loc="upper left")
+        axes.legend(loc="lower right", ncols=2)
         axes.set_title(f"{time.about['model']}, {condition.title}")
         _save(figure, path)
     plt.close(figure)
@@ -94,14 +95,7 @@ def _label(axes: Any, points: Sequence[tuple[float, float, str]]) -> None:
     axes.figure.canvas.draw()
     to_axes = axes.transData + axes.transAxes.inverted()
     placed = sorted((to_axes.transform((x, y))[1], label, x, y) for x, y, label in points)
-    heights = [height for height, *_ in placed]
-    gap = 0.048
-    for i in range(1, len(heights)):
-        heights[i] = max(heights[i], heights[i - 1] + gap)
-    top = 1.0
-    for i in reversed(range(len(heights))):
-        heights[i] = min(heights[i], top)
-        top = heights[i] - gap
+    heights = _apart([height for height, *_ in placed], 0.047)
     for height, (_, label, x, y) in zip(heights, placed, strict=True):
         axes.annotate(
             label,
@@ -110,9 +104,29 @@ def _label(axes: Any, points: Sequence[tuple[float, float, str]]) -> None:
             textcoords="axes fraction",
             va="center",
             fontsize=8.5,
-            arrowprops={"arrowstyle": "-", "color": "#999999", "linewidth": 0.5, "shrinkB": 3},
+            arrowprops={
+                "arrowstyle": "-",
+                "color": "#999999",
+                "linewidth": 0.5,
+                "shrinkB": 3,
+                "relpos": (0, 0.5),
+            },
             annotation_clip=False,
         )
+
+
+def _apart(heights: Sequence[float], gap: float) -> list[float]:
+    """Ascending heights in 0 to 1, moved as little as keeps neighbours `gap` apart."""
+    # Groups that touch share the moving: each is centred on what its members wanted.
+    groups: list[tuple[float, int]] = []  # lowest height, members
+    for wanted in heights:
+        groups.append((wanted, 1))
+        while len(groups) > 1 and groups[-2][0] + groups[-2][1] * gap > groups[-1][0]:
+            (low, few), (high, more) = groups[-2:]
+            centre = (few * (low + (few - 1) / 2 * gap) + more * (high + (more - 1) / 2 * gap)) / (few + more)
+            start = centre - (few + more - 1) / 2 * gap
+            groups[-2:] = [(min(max(start, 0.0), 1.0 - (few + more - 1) * gap), few + more)]
+    return [low + i * gap for low, members in groups for i in range(members)]
 
 
 def _round_ticks(values: Sequence[float]) -> list[float]:
@@ -125,3 +139,6 @@ def _save(figure: Any, path: Path) -> None:
     figure.tight_layout()
     figure.savefig(path, bbox_inches="tight", **_FORM)
     plt.close(figure)
+    with Image.open(path) as drawn:
+        few = drawn.convert("RGB").quantize(64, dither=Image.Dither.NONE)
+    few.save(path, optimize=True)  # a third of the size

@@ -88,7 +88,8 @@ class Pages:
                 columns = [*head, "name recalled"] if named else head
                 title = f"**{_capital(condition.title)}** ({count} pictures a decoder)"
                 parts.append(f"{title}\n\n{markdown_table(columns, rows)}")
-        names = self.close.about.get("drawings", "")
+        prompted = any(condition.prompted for condition in conditions)
+        names = self.close.about.get("drawings", "") if prompted else ""
         return "\n\n".join([*parts, f"{_CAPTION_CLOSE} {names}".strip()])
 
     def ablation(self, name: str, condition: Condition) -> str:
