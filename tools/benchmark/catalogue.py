@@ -89,7 +89,10 @@ _WINDOWED = {
     "SJD": "sjd(window={})",
     "SJD, maximal coupling": "sjd(window={}, draw=maximal coupling)",
     "SJD with Block Test": "block_sjd(window={})",
+    "Same-Picture Tree": "same_picture_tree(window={})",
+    "SJD with Tree Drafts (PAC)": "sjd_tree(window={})",
     "SJD + SV": "sjd(window={})+sv",
+    "SJD + SV, maximal coupling": "sjd(window={}, draw=maximal coupling)+sv",
 }
 ABLATIONS = {
     "window": Ablation("Window", "drafts a pass", _WINDOWED, ("7", "15", "31", "47", "63", "95")),
