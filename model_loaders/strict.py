@@ -75,36 +75,32 @@ def assign(
     checkpoint.used |= {part.name: name in narrow for name, parts in sources.items() for part in parts}
     if torch.device(device).type == "meta":
         return
+    # All places first: what is read in between and let go would leave holes among them.
+    filled: dict[str, Tensor] = {}
+    for name, parts in sources.items():
+        shape, kind = wanted[name].shape, checkpoint.tensors[parts[0].name].dtype
+        cast = (torch.float32 if keep_float32(name) else dtype) if kind.is_floating_point else kind
+        if name in narrow:
+            cast = torch.float8_e4m3fn
+            filled[narrow[name]] = torch.empty(shape[:1], dtype=torch.float32, device=device)
+        filled[name] = torch.empty(shape, dtype=cast, device=device)
     order = {name: place for place, name in enumerate(checkpoint.tensors)}
     places = [(order[part.name], name, i) for name, parts in sources.items() for i, part in enumerate(parts)]
-    waiting = {name: set(range(len(parts))) for name, parts in sources.items()}
-    filled: dict[str, Tensor] = {}
-
-    def fill(name: str, shape: torch.Size, rows: slice, read: Tensor, dtype: torch.dtype) -> None:
-        if name not in filled:
-            filled[name] = torch.empty(shape, dtype=dtype, device=device)
-        # A copy even where nothing changes: the file may be overwritten or removed while the model lives.
-        (filled[name][rows] if shape else filled[name]).copy_(read)
-
     for _, name, i in sorted(places):
-        parts, shape = sources[name], wanted[name].shape
+        parts, into = sources[name], filled[name]
         read = parts[i].read(checkpoint)
         first = sum(part.shape(checkpoint)[0] for part in parts[:i])
-        rows = slice(first, first + len(read)) if shape else slice(0)
-        cast = (torch.float32 if keep_float32(name) else dtype) if read.is_floating_point() else read.dtype
+        rows = slice(first, first + len(read)) if into.ndim else ...
         if name in narrow:
             if not torch.isfinite(read).all():
                 raise CheckpointError(
                     f"{checkpoint.description}: {parts[i].name} holds values that are not numbers"
                 )
-            read, scale = to_float8(read)
-            fill(narrow[name], shape[:1], rows, scale, scale.dtype)
-            cast = read.dtype
-        fill(name, shape, rows, read, cast)
-        waiting[name].remove(i)
-        if not waiting[name]:
-            for done in {name, narrow.get(name, name)}:
-                _replace(module, done, filled.pop(done))
+            read, filled[narrow[name]][rows] = to_float8(read)
+        # A copy even where nothing changes: the file may be overwritten or removed while the model lives.
+        into[rows].copy_(read)
+    for name, value in filled.items():
+        _replace(module, name, value)
 
 
 def _parts(source: Source) -> tuple[Part, ...]:
