@@ -176,7 +176,7 @@ def load_tokenizer_for(model: ImageModel, model_choice: str, choice: str) -> Tok
                 f"was found. Looked at {others} in {' and '.join(map(str, choices.folders))}. {source}."
             )
         return load_tokenizer(found)
-    if not belongs(vq, model):
+    if not belongs(vq.tokenizer, model):
         raise ValueError(
             f'the tokenizer "{choice}" ({described(vq.tokenizer.kind, vq.tokenizer.vocabulary)}) does not '
             f'belong to {model.name} ({described(model.tokenizer_kind, model.vocabulary)}). Choose "auto", '

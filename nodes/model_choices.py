@@ -58,20 +58,13 @@ def seen(path: Path) -> ImageModel | ImageTokenizer | str:
         return f"{path} cannot be read ({error.strerror})"
 
 
-@dataclass(frozen=True)
-class Peeked:
-    """An image tokenizer of which only the headers were read."""
-
-    tokenizer: ImageTokenizer
-
-
-def peek(path: Path) -> Peeked:
-    """The image tokenizer in a file, be it part of a model; CheckpointError or OSError where there is
-    none."""
+def peek(path: Path) -> ImageTokenizer:
+    """The image tokenizer in a file, be it part of a model, its weights on the meta device; CheckpointError
+    or OSError where there is none."""
     found = _remembered(_peek, path)
     if isinstance(found, CheckpointError):
         raise found
-    return Peeked(found)
+    return found
 
 
 def _peek(path: Path) -> ImageTokenizer | CheckpointError:

@@ -10,10 +10,9 @@ from ..model_loaders.companions import ENCODER, PICTURES, where_from
 from ..model_loaders.image_model import ImageModel
 from ..model_loaders.image_tokenizer import ImageTokenizer
 from .sizes import shown_bytes, shown_count
-from .tokenizer_search import HasTokenizer, described, find_tokenizer
+from .tokenizer_search import Peek, described, find_tokenizer
 
 Look = Callable[[Path], ImageModel | ImageTokenizer | str]
-Peek = Callable[[Path], HasTokenizer]
 
 
 def listing(

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Protocol
+from pathlib import Path, PurePosixPath
 
 from ..model_loaders.errors import CheckpointError
 from ..model_loaders.image_model import ImageModel
 from ..model_loaders.image_tokenizer import ImageTokenizer
 
-
-class HasTokenizer(Protocol):
-    """A loaded tokenizer, or what its file's headers tell of it."""
-
-    @property
-    def tokenizer(self) -> ImageTokenizer: ...
+Peek = Callable[[Path], ImageTokenizer]  # reads headers only; CheckpointError or OSError where there is none
 
 
 def find_tokenizer(
@@ -23,23 +17,27 @@ def find_tokenizer(
     path: Path,
     files: Mapping[str, Path],
     packaged: Mapping[str, Path],
-    peek: Callable[[Path], HasTokenizer],
+    peek: Peek,
 ) -> Path | None:
-    """Where the one tokenizer of the model's kind is: in its own file or folder (`path`), else among the
-    files beside it, else among all, else the packaged one; only then within other models. None where none
-    fits, a ValueError where several do. `peek` reads headers only.
+    """Where the one tokenizer of the model's kind is; the first of these places that has one:
+
+    the model's own file or folder (`path`), what lies below that, beside it, in the folders around it from
+    the inside out (some repositories keep it in another branch), among all files, in the package; then
+    beside it and anywhere within other models. None where none fits, a ValueError where several do.
+    `files` are all choices, by names that begin with the folder below a root.
     """
     if fits(model, path, peek):
         return path
+    name = PurePosixPath(next((name for name, file in files.items() if file == path), ""))
     others = {name: file for name, file in files.items() if file != path}
     beside = {name: file for name, file in others.items() if file.parent == path.parent}
-    for candidates, within_model in (
-        (beside, False),
-        (others, False),
-        (packaged, False),
-        (beside, True),
-        (others, True),
-    ):
+
+    def below(folder: PurePosixPath) -> dict[str, Path]:
+        return {n: file for n, file in others.items() if folder in PurePosixPath(n).parents}
+
+    near = [below(name), beside, *map(below, name.parents)]  # the last of these are all files
+    places = [(candidates, False) for candidates in (*near, packaged)]
+    for candidates, within_model in (*places, (beside, True), (others, True)):
         fitting = {
             name: file
             for name, file in candidates.items()
@@ -55,17 +53,16 @@ def find_tokenizer(
     return None
 
 
-def fits(model: ImageModel, file: Path, peek: Callable[[Path], HasTokenizer]) -> ImageTokenizer | None:
+def fits(model: ImageModel, file: Path, peek: Peek) -> ImageTokenizer | None:
     try:
         vq = peek(file)
     except (CheckpointError, OSError):
         return None  # some other file, such as another model, or one that cannot be read
-    return vq.tokenizer if belongs(vq, model) else None
+    return vq if belongs(vq, model) else None
 
 
-def belongs(vq: HasTokenizer, model: ImageModel) -> bool:
-    found = (vq.tokenizer.kind, vq.tokenizer.vocabulary)
-    return found == (model.tokenizer_kind, model.vocabulary)
+def belongs(vq: ImageTokenizer, model: ImageModel) -> bool:
+    return (vq.kind, vq.vocabulary) == (model.tokenizer_kind, model.vocabulary)
 
 
 def described(kind: str, vocabulary: int) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -22,8 +22,7 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 PACKAGED = {"built-in": BUILTIN_TOKENIZER}
 
 
-def peek(path: Path) -> SimpleNamespace:
-    return SimpleNamespace(tokenizer=load_image_tokenizer(path, device="meta"))
+peek = partial(load_image_tokenizer, device="meta")
 
 
 def paragraphs(folder: Path, encoder: Path | None = None) -> dict[str, str]:

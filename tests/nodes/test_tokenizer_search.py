@@ -34,9 +34,7 @@ def load(path: Path) -> Any:
     if isinstance(content, Exception):
         raise content
     kind, vocabulary = content
-    within = path.name in WITHIN_MODELS
-    vq = SimpleNamespace(kind=kind, vocabulary=vocabulary, within_model=within)
-    return SimpleNamespace(path=path, tokenizer=vq)
+    return SimpleNamespace(kind=kind, vocabulary=vocabulary, within_model=path.name in WITHIN_MODELS)
 
 
 def found(*names: str, model: Any = MODEL, file: str = "m/model.pt") -> Path | None:
@@ -57,6 +55,17 @@ def test_the_one_beside_the_model_wins() -> None:
 
 def test_the_one_in_the_model_itself_wins() -> None:
     assert found("vq.pt", "m/again.pt", file="m/whole.pt") == ROOT / "m" / "whole.pt"
+
+
+def test_the_one_in_another_branch_of_the_models_own_folder_wins() -> None:
+    """Anole's repository: weights in models/7b, image tokenizer in tokenizer. Each copy finds its own."""
+    copies = [f"{copy}/tokenizer/vq.pt" for copy in ("first", "second")]
+    for copy in ("first", "second"):
+        place = ROOT / copy / "tokenizer" / "vq.pt"
+        assert found(*copies, "vq.pt", file=f"{copy}/models/7b/model.pt") == place
+    assert found("m/model.pt/tokenizer/vq.pt", "m/vq.pt") == ROOT / "m" / "model.pt" / "tokenizer" / "vq.pt"
+    with pytest.raises(ValueError, match="first/tokenizer/vq.pt, second/tokenizer/vq.pt"):
+        found(*copies)
 
 
 def test_one_within_another_model_comes_after_all_others() -> None:
