@@ -31,7 +31,6 @@ class Companion:
         return f"Download {listed} from {address(self.repository)} into {target}"
 
 
-LUMINA_TEXT = Companion(("tokenizer.json",), "Alpha-VLLM/Lumina-mGPT-7B-768", beside=True)
 # The first whose name begins the family's name counts, so longer names come first.
 COMPANIONS: dict[tuple[str, str], Companion] = {
     ("LlamaGen c2i", PICTURES): Companion(("vq_ds16_c2i.pt",), "FoundationVision/LlamaGen"),
@@ -43,17 +42,14 @@ COMPANIONS: dict[tuple[str, str], Companion] = {
     ),
     ("Janus-Pro-7B", TEXT): Companion(("tokenizer.json",), "deepseek-ai/Janus-Pro-7B", beside=True),
     ("Janus-Pro", TEXT): Companion(("tokenizer.json",), "deepseek-ai/Janus-Pro-1B", beside=True),
-    ("Janus", TEXT): Companion(("tokenizer.json",), "deepseek-ai/Janus-1.3B", beside=True),
     ("Lumina-mGPT 2", PICTURES): Companion(("movqgan_270M.ckpt",), "ai-forever/MoVQGAN"),
     ("Lumina-mGPT 2", TEXT): Companion(
         ("tokenizer.json", "tokenizer_config.json"), "Alpha-VLLM/Lumina-mGPT-2.0", beside=True
     ),
     ("Lumina-mGPT", PICTURES): Companion(("tokenizer/vqgan.ckpt",), "GAIR/Anole-7b-v0.1"),
-    ("Lumina-mGPT", TEXT): LUMINA_TEXT,
+    ("Lumina-mGPT", TEXT): Companion(("tokenizer.json",), "Alpha-VLLM/Lumina-mGPT-7B-768", beside=True),
     ("Anole", PICTURES): Companion(("tokenizer/vqgan.ckpt",), "GAIR/Anole-7b-v0.1"),
     ("Anole", TEXT): Companion(("tokenizer/text_tokenizer.json",), "GAIR/Anole-7b-v0.1", beside=True),
-    ("Chameleon", PICTURES): Companion(("tokenizer/vqgan.ckpt",), "GAIR/Anole-7b-v0.1"),
-    ("Chameleon", TEXT): LUMINA_TEXT,
     ("Emu3", PICTURES): Companion(
         ("config.json", "model.safetensors"),
         "BAAI/Emu3-VisionTokenizer",

@@ -85,12 +85,8 @@ def read_text(file: Path) -> str:
 def find_text_tokenizer(
     checkpoint: Checkpoint, names: Sequence[str], rows: int, source: str
 ) -> TextTokenizer:
-    """The text tokenizer that belongs to the weights: packed with them, or the first file of these names.
-
-    Looked for beside the weights and in a folder `tokenizer` there, then the same one and two levels up, as
-    far as the official repositories put it. `rows` is the size of the model's table of embeddings, `source`
-    the sentence of an error that says where to get the file.
-    """
+    """The text tokenizer that belongs to the weights: packed with them, or the first file of these `names`
+    that `find_tokenizer_file` finds. `rows` is the size of the model's table of embeddings."""
     packed = next((text for text in map(checkpoint.text, names) if text is not None), None)
     if packed is not None:
         tokenizer = TextTokenizer(packed, rows, f"the text tokenizer of {checkpoint.path.name}")

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from .checkpoint import Checkpoint
+from .companions import PICTURES, where_from
 from .errors import CheckpointError
 from .image_tokenizer import ImageTokenizer, Operations
 from .movq_video import VideoVQ, read_times
@@ -33,8 +34,8 @@ def load(
     if "decoder.conv_in.weight" not in names:
         raise CheckpointError(
             f"{checkpoint.description} holds the encoder of an image tokenizer and no decoder, so it cannot "
-            "make pictures (Chameleon was published so). Use vqgan.ckpt, which has both: "
-            "https://huggingface.co/GAIR/Anole-7b-v0.1/resolve/main/tokenizer/vqgan.ckpt"
+            "make pictures (Chameleon was published so). Use vqgan.ckpt, which has both. "
+            f"{where_from('Anole', PICTURES)}"
         )
     can_encode = "encoder.conv_in.weight" in names
     decoder = read_half(names, "decoder")
