@@ -91,7 +91,8 @@ class JacobiARConvertModel(io.ComfyNode):
 
 def file_name(name: str, source: Path, dtype: str) -> str:
     """The name of the new file, in the model folder and nowhere else."""
-    chosen = name.strip().removesuffix(SUFFIX) or f"{source.stem}_{'bf16' if dtype == BFLOAT16 else 'fp8'}"
+    usual = source.name if source.is_dir() else source.stem  # a folder's 2.0 is no suffix
+    chosen = name.strip().removesuffix(SUFFIX) or f"{usual}_{'bf16' if dtype == BFLOAT16 else 'fp8'}"
     if not FILE_NAME.fullmatch(chosen):
         raise ValueError(
             f'name "{name}" is no plain file name: leave out folders, a dot at the beginning and the signs '
