@@ -193,7 +193,7 @@ class ResidualReplacedByTarget(TokenTest):
     """The token after a rejection is drawn from q."""
 
     def verify(self, step: Step) -> Verdict:
-        accepted, _ = super().verify(step)
+        accepted = super().verify(step).accepted
         return Verdict(accepted, inverse_cdf(step.law_after(accepted), step.uniforms.emission))
 
 
@@ -212,7 +212,7 @@ class ShortestLaneCommits(TokenTest):
     """All images of a batch commit as much as the one with the shortest accepted run."""
 
     def verify(self, step: Step) -> Verdict:
-        accepted, emitted = super().verify(step)
+        accepted, emitted, _ = super().verify(step)
         shortest = accepted.min().expand_as(accepted)
         if step.width:
             first_cut = step.drafts.tokens.gather(1, shortest[:, None].clamp(max=step.width - 1))[:, 0]
@@ -225,7 +225,7 @@ class AcceptedDraftsAreTestedAgain(Redrafter):
     """Accepted drafts that were not committed go back to being drafts with their old law."""
 
     def redraft(self, step: Step) -> Drafts:
-        accepted, _ = TokenTest().verify(step)
+        accepted = TokenTest().verify(step).accepted
         return stay(super().redraft(step), step.drafts, torch.arange(step.width) < accepted[:, None])
 
 

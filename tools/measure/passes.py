@@ -51,7 +51,7 @@ from jacobi_ar.decoding import (
 from jacobi_ar.model_loaders.image_model import ImageModel
 
 ROW_WINDOW, ROW_THRESHOLD = 7, 4  # PJD's own window; a quarter of the row, as in its paper
-TREES = ((3, 2), (4, 2), (4, 3))
+TREES = ((3, 2), (4, 2))
 README_ROWS = [
     (
         "Same-Picture Jacobi",
