@@ -151,13 +151,14 @@ class Run:
         coins, redraws, emission = self._numbers(2 * w + 2).split([w, w + 1, 1], dim=1)
         return Uniforms(coins, redraws, emission[:, 0])
 
-    def _numbers(self, count: int) -> Tensor:
+    def _numbers(self, count: int, taking: np.ndarray | np.bool_ = np.True_) -> Tensor:
         """The next `count` uniform numbers for each lane, from its image's stream: [L, count].
 
-        Idle lanes take none, so that an image's stream does not depend on its neighbours.
+        Idle lanes and those not `taking` ([L] bool) take none, so that an image's stream does not depend on
+        its neighbours.
         """
         numbers = np.zeros((len(self.lanes), count), np.float32)
-        for lane in np.flatnonzero(self.lanes.begin < self.grid.length).tolist():
+        for lane in np.flatnonzero((self.lanes.begin < self.grid.length) & taking).tolist():
             numbers[lane] = self.uniforms[self.lanes.image[lane]].take(count)
         return self._upload(numbers)
 
@@ -236,9 +237,8 @@ class Run:
         block = np.searchsorted(old.images, lanes.image) * old.per_image
         source = np.where(origin < 0, block, origin)
         tried = (origin >= 0) & ready[source]
-        ahead = np.where(tried, plan.counts[source] + 1 - moved[source], 0).clip(
-            min=0
-        )  # redrafts ahead of the lane
+        # Redrafts that still lie ahead of the lane.
+        ahead = np.where(tried, plan.counts[source] + 1 - moved[source], 0).clip(min=0)
         column = np.arange(width)
         fresh = column >= ahead[:, None]
         columns = np.where(fresh, plan.drafts + 1, moved[source][:, None] + column)

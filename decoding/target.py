@@ -20,9 +20,9 @@ class TargetModel(Protocol):
 
     The cache is indexed by *slot*. Slot s of an image holds stream position s, once that is fixed; slots from
     `grid.length` on are scratch, and so are, for the branches of a tree, slots that no position has reached:
-    rotary positions go by `positions`, never by the slot. Feeding a slot again overwrites it, which is all that rollback needs. The prompt lives in
-    front of slot 0, is always visible, and is the target's own business, as is guidance: whoever decodes sees
-    guided logits.
+    rotary positions go by `positions`, never by the slot. Feeding a slot again overwrites it, which is all
+    that rollback needs. The prompt lives in front of slot 0, is always visible, and is the target's own
+    business, as is guidance: whoever decodes sees guided logits.
     """
 
     grid: TokenGrid

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -33,7 +34,7 @@ class TreeRun(Run):
         inputs = super()._inputs(plan, sources)
         if plan.extra:
             tree = self.schedule.tree(plan.drafts)
-            self._candidates = self._grow(tree)
+            self._candidates = self._grow(tree, plan)
             # What is no candidate is fed as a copy of the chain's token, known ones among them.
             chain = inputs[:, plan.pending : plan.pending + tree.depth, None]
             tokens = torch.where(self._candidates.exist, self._candidates.tokens, chain)
@@ -41,7 +42,7 @@ class TreeRun(Run):
             inputs[:, inputs.shape[1] - plan.extra :] = tokens[:, column, choice]
         return inputs
 
-    def _grow(self, tree: Tree) -> Candidates:
+    def _grow(self, tree: Tree, plan: StepPlan) -> Candidates:
         """Candidates of the columns of the tree; none where a token is known."""
         lanes, drafts = self.lanes, self.drafts
         assert drafts is not None and self.noise is not None  # there are drafts, so there was a step
@@ -51,17 +52,18 @@ class TreeRun(Run):
             noise = self.noise.at(lanes.image, self.stream.cell_of[where])
             candidates = runners_up(drafts, noise, tree.siblings)
         else:
-            candidates = without_replacement(drafts, self._sibling_numbers(tree))
+            candidates = without_replacement(drafts, self._sibling_numbers(tree, plan))
         unknown = self._upload(~self.stream.known[lanes.image[:, None], where])
         return Candidates(candidates.tokens, candidates.exist & unknown[..., None])
 
-    def _sibling_numbers(self, tree: Tree) -> Tensor:
+    def _sibling_numbers(self, tree: Tree, plan: StepPlan) -> Tensor:
         """A uniform number for each second and later candidate: [L, d, K - 1].
 
-        Drawn for the whole tree even where the window has become shorter, as with `Uniforms`.
+        Drawn for the whole tree even where the window has become shorter, as with `Uniforms`; none for a
+        lane without drafts, which alone would have no tree.
         """
         depth, others = self.schedule.depth, tree.siblings - 1
-        return self._numbers(depth * others).view(-1, depth, others)[:, : tree.depth]
+        return self._numbers(depth * others, plan.counts > 0).view(-1, depth, others)[:, : tree.depth]
 
     def _make_step(self, logits: Tensor, plan: StepPlan, where: np.ndarray) -> Step:
         rows = plan.drafts + 1
@@ -70,7 +72,8 @@ class TreeRun(Run):
             tree, candidates = self.schedule.tree(plan.drafts), self._candidates
             real = candidates.exist & step.testable[:, : tree.depth, None]
             laws = torch.cat([step.target_laws, warp(logits[:, rows:], self.sampling)], 1)
-            step.branches = Branches(tree, candidates.tokens, real, laws, lambda: self._sibling_numbers(tree))
+            coins = partial(self._sibling_numbers, tree, plan)
+            step.branches = Branches(tree, candidates.tokens, real, laws, coins)
         return step
 
     def _follow(self, step: Step, verdict: Verdict, plan: StepPlan, where: np.ndarray) -> Step:

@@ -23,6 +23,7 @@ from jacobi_ar.decoding import (
     run_to_end,
     same_picture,
     same_picture_tree,
+    schedules,
     sjd,
     sjd_tree,
     tree_run,
@@ -205,6 +206,21 @@ def test_an_image_of_a_batch_is_the_image_made_alone(decoder: Decoder) -> None:
     together = tokens_of(decoder, image_seeds(2**64 - 2, 5), grid)
     for i, seed in enumerate([2**64 - 2, 2**64 - 1, 0, 1, 2]):
         assert torch.equal(together[i], tokens_of(decoder, [seed], grid)[0])
+
+
+@pytest.mark.parametrize("draw", DRAWS)
+def test_an_image_with_much_to_feed_first_takes_no_numbers_for_its_neighbours_tree(
+    draw: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Five kept tokens, two a pass: for two passes the first image has no drafts, the second has a tree."""
+    monkeypatch.setattr(schedules, "FEED_CHUNK", 2)
+    grid, kept = TokenGrid(1, 8), torch.full((2, 1, 8), -1)
+    kept[0, 0, :5] = torch.tensor([1, 0, 1, 1, 0])
+    decoder = sjd_tree(4, 2, 2, "uniform", draw)
+    for seed in range(0, 30, 2):
+        together = tokens_of(decoder, [seed, seed + 1], grid, kept, vocabulary=3)
+        alone = [tokens_of(decoder, [seed + i], grid, kept[i : i + 1], vocabulary=3)[0] for i in range(2)]
+        assert torch.equal(together, torch.stack(alone))
 
 
 def test_a_tree_takes_fewer_passes_and_branches_win() -> None:
