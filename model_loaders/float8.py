@@ -14,14 +14,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-LARGEST = 448  # of e4m3, 0.875 * 2^9
+LARGEST = 464  # rounds to 448, the largest number of e4m3
 SMALLEST_SCALE = 2.0**-100  # rows of zeros, and of what no float16 holds
 
 
 def to_float8(weight: Tensor) -> tuple[Tensor, Tensor]:
     """[out, in] -> float8 [out, in] and scales float32 [out]; finite numbers only.
 
-    The scale is the smallest power of two that brings the row within the range.
+    The scale is the smallest power of two that brings the row within the range. What comes out goes in again
+    unchanged: rounding leads no row's largest number across the limit.
     """
     mantissa, exponent = torch.frexp(weight.abs().amax(1).float())
     scale = torch.ldexp(torch.ones_like(mantissa), exponent - torch.where(mantissa > LARGEST / 512, 8, 9))

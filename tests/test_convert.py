@@ -18,6 +18,7 @@ from jacobi_ar.model_loaders.load import BUILTIN_MODEL, load_image_model
 from jacobi_ar.model_loaders.load_tokenizer import BUILTIN_TOKENIZER, load_image_tokenizer
 from jacobi_ar.tests.tiny_tokenizer import write_tokenizer
 from jacobi_ar.tests.toy_families import TOYS
+from jacobi_ar.tools.convert import main
 from safetensors import safe_open
 from torch import Tensor
 
@@ -178,3 +179,19 @@ def test_what_does_not_load_is_not_converted(tmp_path: Path) -> None:
         plan_conversion(tmp_path / "cut.safetensors", None, float8=False)
     with pytest.raises(CheckpointError, match="not an image tokenizer"):
         plan_conversion(BUILTIN_MODEL, GOLDEN / "llamagen_c2i_tiny.pt", float8=False)
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "a.safetensors"
+    wanted = [str(BUILTIN_MODEL), str(target), "--dtype", "fp8", "--tokenizer", str(BUILTIN_TOKENIZER)]
+    assert main(wanted) == 0
+    assert open_checkpoint(target).in_float8 and load_image_tokenizer(target, device="cpu").within_model
+    assert main(wanted) == 1 and "exists already" in capsys.readouterr().err
+    assert main([*wanted, "--overwrite"]) == 0
+    # The image tokenizer of the source goes along unasked.
+    assert main([str(target), str(tmp_path / "b.safetensors"), "--dtype", "fp8"]) == 0
+    assert (tmp_path / "b.safetensors").read_bytes() == target.read_bytes()
+    assert main([str(tmp_path / "gone"), str(tmp_path / "c.safetensors")]) == 1
+    assert "gone" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main([str(target), str(tmp_path / "c.pt")])

@@ -35,10 +35,12 @@ def test_each_number_is_near_and_scales_are_powers_of_two() -> None:
     # Three bits of mantissa: off by 1/16 at most, below the normal range by half a step of 2^-9.
     assert bool(((back - weight).abs() <= weight.abs() / 16 + scale[:, None] * 2.0**-10).all())
     most = narrow.float().abs().amax(1)
-    assert bool(((most >= 224) & (most <= 448)).all())
+    assert bool(((most >= 240) & (most <= 448)).all())
+    again, same = to_float8(back)
+    assert torch.equal(again.view(torch.uint8), narrow.view(torch.uint8)) and torch.equal(same, scale)
 
 
-@pytest.mark.parametrize("value", [0.0, 448.0, 448.1, 1e-30, 3e38, 0.875, 224.0])
+@pytest.mark.parametrize("value", [0.0, 448.0, 464.0, 464.1, 480.0, 1e-30, 3e38, 0.875, 224.0])
 def test_rows_at_the_edges(value: float) -> None:
     weight = torch.full((1, 2), value)
     narrow, scale = to_float8(weight)
