@@ -1,6 +1,6 @@
 """The built-in model: emoji and flags from a few words, 16 x 16 tokens, small enough to ship in the package.
 
-LlamaGen's blocks, with a prefix of word embeddings: the style word (`<flat>` or `<flag>`), then the words of
+LlamaGen's blocks, with a prefix of word embeddings: the style word (`<flat>`, `<flag>`, …), then the words of
 the name, padded with a visible `<pad>`. Prefix positions are not rotated. The summed prefix, through one
 matrix, is added to the embedding of every input. No words at all make `<null>`, which is also the
 unconditional row of guidance: with an empty prompt guidance changes nothing.
@@ -25,10 +25,10 @@ from ..rotary import Turns, grid_rotation
 from ..strict import assign
 from ..transformer import TransformerConfig
 from .blocks import read_config, transformer_names
+from .builtin_prompt import FLAG, FLAT, NULL, PAD, Manner, read_prompt
 
 FAMILY = "built-in"
 MOST = 4096  # heads, tokens a side, words of a prompt, the base of positions
-PAD, NULL, FLAT, FLAG = "<pad>", "<null>", "<flat>", "<flag>"
 
 
 class BuiltinTransformer(ImageTransformer):
@@ -85,7 +85,12 @@ class BuiltinModel(ImageModel):
     tokenizer_kind = "built-in"
 
     def __init__(
-        self, transformer: BuiltinTransformer, side: int, words: Mapping[str, int], dtype: torch.dtype
+        self,
+        transformer: BuiltinTransformer,
+        side: int,
+        words: Mapping[str, int],
+        manner: Manner,
+        dtype: torch.dtype,
     ) -> None:
         super().__init__(
             name="the built-in model",
@@ -96,26 +101,13 @@ class BuiltinModel(ImageModel):
             prefix=transformer.prefix,
         )
         self.words = words
+        self.manner = manner
 
     def encode_prompt(self, text: str) -> Prompt:
-        said = text.lower().replace(":", " ").split()
-        known = [word for word in said if word in self.words and not word.startswith("<")]
-        unknown = [word for word in said if word not in known]
-        style = FLAG if said[:1] == ["flag"] else FLAT
-        names = [style, *known] if said else [NULL]
-        kept, cut = names[: self.prefix], names[self.prefix :]
+        reading = read_prompt(text, self.words, self.manner, self.prefix)
         ids = torch.full((self.prefix,), self.words[PAD], dtype=torch.int64)
-        ids[: len(kept)] = torch.tensor([self.words[name] for name in kept])
-        notes = []
-        if not said:
-            notes.append("empty prompt: the picture is left to the model, and guidance has no effect")
-        if unknown:
-            notes.append(f"not in the built-in vocabulary, ignored: {', '.join(dict.fromkeys(unknown))}")
-        if said and not known:
-            notes.append("no word of the prompt is known to the built-in model: expect an unrelated picture")
-        if cut:
-            notes.append(f"the built-in model reads {self.prefix - 1} words, cut off: {', '.join(cut)}")
-        return Prompt(FAMILY, text, {"ids": ids}, tuple(notes))
+        ids[: len(reading.names)] = torch.tensor([self.words[name] for name in reading.names])
+        return Prompt(FAMILY, text, {"ids": ids}, tuple(reading.notes))
 
 
 def recognises(checkpoint: Checkpoint) -> bool:
@@ -160,7 +152,22 @@ def load(
     }
     assign(network, checkpoint, names, device=device, dtype=dtype)
     network.device = device
-    return BuiltinModel(network.eval(), side, words, dtype)
+    return BuiltinModel(network.eval(), side, words, read_manner(checkpoint, words), dtype)
+
+
+def read_manner(checkpoint: Checkpoint, words: Mapping[str, int]) -> Manner:
+    """How prompts are read, from the file; the default for weights that do not say."""
+    if "prompts" not in checkpoint.metadata:
+        return Manner()
+    said = read_metadata(checkpoint, "prompts")
+    any_style, fillers = said.get("any"), said.get("fillers")
+    tables = [said.get(key) for key in ("styles", "synonyms")]
+    sound = (
+        isinstance(any_style, str) and isinstance(fillers, list) and all(isinstance(t, dict) for t in tables)
+    )
+    if not sound or not {any_style, *tables[0].values(), *tables[1].values()} <= set(words):
+        raise CheckpointError(f"{checkpoint.description}: its metadata garbles prompts")
+    return Manner(any_style, tables[0], frozenset(map(str, fillers)), tables[1])
 
 
 def read_metadata(checkpoint: Checkpoint, key: str) -> dict[str, Any]:

@@ -28,6 +28,16 @@ def bits_a_token(subject: Subject, condition: Condition, tokens: np.ndarray, fir
 
 
 def _bits(subject: Subject, condition: Condition, tokens: np.ndarray, pictures: range) -> np.ndarray:
+    logits = guided_logits(subject, condition, tokens, pictures)
+    chosen = torch.from_numpy(tokens).long().to(logits.device)[..., None]
+    surprise = -logits.double().log_softmax(-1).gather(-1, chosen)[..., 0]
+    return (surprise.mean(1) / np.log(2)).cpu().numpy()
+
+
+def guided_logits(
+    subject: Subject, condition: Condition, tokens: np.ndarray, pictures: range
+) -> torch.Tensor:
+    """What the model says at each cell of pictures [B, cells] given the cells before it, [B, cells, V]."""
     grid, device, count = subject.grid, subject.device, len(tokens)
     cells = torch.from_numpy(grid.cell_positions())
     stream = torch.from_numpy(grid.structure()).expand(count, -1).clone()  # [B, S]
@@ -38,6 +48,4 @@ def _bits(subject: Subject, condition: Condition, tokens: np.ndarray, pictures: 
     places = torch.arange(grid.length, device=device).expand(count, -1)
     causal = torch.ones(grid.length, grid.length, dtype=torch.bool, device=device).tril()
     after = target.forward(stream.to(device), places, places, causal.expand(count, -1, -1))  # [B, S, V]
-    logits = torch.cat([first, after], 1)[:, cells.to(device)]  # of each cell: what stands one before it
-    surprise = -logits.double().log_softmax(-1).gather(-1, stream[:, cells, None].to(device))[..., 0]
-    return (surprise.mean(1) / np.log(2)).cpu().numpy()
+    return torch.cat([first, after], 1)[:, cells.to(device)]  # of each cell: what stands one before it

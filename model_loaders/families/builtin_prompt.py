@@ -1,0 +1,92 @@
+"""How the built-in model reads a prompt: style words, synonyms, words without a picture, unknown ones.
+
+What it goes by travels with the weights, as `prompts` in their metadata: `styles` (word -> special word),
+`any` (the special word where no style is asked for), `fillers`, `synonyms` (word -> word of a name). The
+first released weights have none: there the style is flat, or flag where the prompt begins with that word.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+PAD, NULL, FLAT, FLAG = "<pad>", "<null>", "<flat>", "<flag>"
+EMPTY = "empty prompt: the picture is left to the model, and guidance has no effect"
+
+
+@dataclass(frozen=True)
+class Manner:
+    """What is known about prompts. `any` is "" for the first released weights."""
+
+    any: str = ""
+    styles: Mapping[str, str] = field(default_factory=lambda: {"flag": FLAG})
+    fillers: frozenset[str] = frozenset()
+    synonyms: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Words of the vocabulary, the style first, and what a person should know about them."""
+
+    names: Sequence[str]
+    notes: Sequence[str]
+
+
+def read_prompt(text: str, words: Mapping[str, int], manner: Manner, most: int) -> Reading:
+    """`most` words, the style among them; none but `<null>` for an empty prompt."""
+    said = text.lower().replace(":", " ").split() if not manner.any else _split(text)
+    if not said:
+        return Reading([NULL], [EMPTY])
+    style = manner.any or FLAT
+    names: list[str] = []
+    unknown: list[str] = []
+    left_out: list[str] = []
+    read_as: list[str] = []
+    for place, word in enumerate(said):
+        if word in manner.styles and (word not in words or place == 0):
+            style = manner.styles[word]
+        known = _known(word, words, manner.synonyms)
+        if known is not None:
+            names.append(known)
+            if known != word:
+                read_as.append(f"{word} as {known}")
+        elif word in manner.styles and manner.any:
+            continue
+        elif word in manner.fillers:
+            left_out.append(word)
+        else:
+            unknown.append(word)
+    notes = []
+    if read_as:
+        notes.append(f"read by the built-in model: {', '.join(dict.fromkeys(read_as))}")
+    if left_out:
+        notes.append(f"left out, without a picture of their own: {', '.join(dict.fromkeys(left_out))}")
+    if unknown:
+        notes.append(f"not in the built-in vocabulary, ignored: {', '.join(dict.fromkeys(unknown))}")
+    if not names:
+        notes.append("no word of the prompt is known to the built-in model: expect an unrelated picture")
+    kept, cut = [style, *names][:most], [style, *names][most:]
+    if cut:
+        notes.append(f"the built-in model reads {most - 1} words, cut off: {', '.join(cut)}")
+    return Reading(kept, notes)
+
+
+def _split(text: str) -> list[str]:
+    """Letters and digits, lower case, without accents: as the names were made."""
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
+    return re.findall(r"[a-z0-9]+", plain.replace("'", ""))
+
+
+def _known(word: str, words: Mapping[str, int], synonyms: Mapping[str, str]) -> str | None:
+    """The word of the vocabulary that stands for `word`: itself, a synonym, its singular or its plural."""
+    if word in words:
+        return None if word.startswith("<") else word
+    forms = [word, *([word.removesuffix("s"), word.removesuffix("es"), f"{word}s"] if synonyms else [])]
+    for form in forms:
+        if form in synonyms:
+            return synonyms[form]
+        if form in words and not form.startswith("<") and len(form) > 1:
+            return form
+    return None

@@ -1,0 +1,215 @@
+"""The commands of make.py, one function each."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from ...model_loaders.load import BUILTIN_MODEL
+from ...model_loaders.load_tokenizer import BUILTIN_TOKENIZER
+from ..problem import Problem
+from . import drawings, evaluate, export, settings
+from .loop import averaged_state, progress_of
+from .network import Network
+from .report import GUIDANCE, report, spread
+from .shapes import shapes
+from .tokenise import Lessons, load_lessons, tokenise
+from .train_tokenizer import train_tokenizer
+from .train_transformer import train_transformer
+
+ROOT = Path(__file__).resolve().parents[2]
+HOME = ROOT / ".data" / "builtin_model"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Folders of one training, and how it is run."""
+
+    home: Path
+    settings: settings.Settings
+    device: torch.device
+    smoke: bool
+    most_names: int
+
+    @property
+    def drawings(self) -> Path:
+        return self.home / "drawings"
+
+    @property
+    def tokenizer(self) -> Path:
+        return self.home / "tokenizer"
+
+    @property
+    def transformer(self) -> Path:
+        return self.home / "transformer"
+
+    @property
+    def weights(self) -> evaluate.Weights:
+        return evaluate.Weights(self.home / export.TRANSFORMER, self.home / export.TOKENIZER)
+
+
+def data(place: Place) -> bool:
+    if not place.smoke:
+        drawings.prepare(place.drawings, place.home / "packages", place.settings.side)
+    elif not (place.drawings / "drawings.json").exists():
+        drawn = list(shapes(place.settings.side))
+        about = [drawing for drawing, _ in drawn]
+        drawings.save(place.drawings, (picture for _, picture in drawn), about, place.settings.side)
+    return True
+
+
+def tokenizer(place: Place) -> bool:
+    found = drawings.load(_needed(place.drawings, "drawings.json", "data"))
+    done = train_tokenizer(place.tokenizer, found, place.settings.tokenizer, place.device)
+    write_tokenizer(place)
+    return done
+
+
+def write_tokenizer(place: Place) -> None:
+    size = place.settings.tokenizer.size
+    network = export.load_tokenizer_network(place.tokenizer, size)
+    made = _made(place.tokenizer, place.settings.tokenizer.plan.seed)
+    export.write_tokenizer(place.weights.tokenizer, network, size, made)
+
+
+def tokens(place: Place) -> bool:
+    found = drawings.load(_needed(place.drawings, "drawings.json", "data"))
+    _needed(place.tokenizer, "checkpoint.pt", "tokenizer")
+    network = export.load_tokenizer_network(place.tokenizer, place.settings.tokenizer.size)
+    tokenise(place.home, found, place.settings.choice, network)
+    write_tokenizer(place)
+    return True
+
+
+def transformer(place: Place) -> bool:
+    lessons = load_lessons(_needed(place.home, "lessons.npz", "tokens"))
+    found = drawings.load(place.drawings)
+    plan = place.settings.transformer
+    look = _look(place, lessons, evaluate.References(found, lessons))
+    done = train_transformer(place.transformer, lessons, plan, look, place.device)
+    network = Network(plan.size, len(lessons.words))
+    network.load_state_dict(averaged_state(place.transformer))
+    made = _made(place.transformer, plan.plan.seed)
+    export.write_transformer(place.weights.transformer, network, plan.size, lessons.words, made)
+    return done
+
+
+def _look(
+    place: Place, lessons: Lessons, references: evaluate.References
+) -> Callable[[nn.Module], dict[str, float]]:
+    """Recall of a few names, sampled with the averaged weights by the package itself."""
+    folder = place.transformer / "look"
+    names = spread(lessons.names, place.settings.looked_at)
+    weights = evaluate.Weights(folder / export.TRANSFORMER, place.weights.tokenizer)
+
+    def look(averaged: nn.Module) -> dict[str, float]:
+        assert isinstance(averaged, Network)
+        export.write_transformer(weights.transformer, averaged, averaged.size, lessons.words, {})
+        asked = [(name, name, None) for name in names]
+        share, _ = evaluate.recall(
+            folder / "samples", weights, references, asked, 1, GUIDANCE, str(place.device)
+        )
+        shutil.rmtree(folder / "samples")
+        return {"recall": share}
+
+    return look
+
+
+def evaluated(place: Place) -> bool:
+    lessons = load_lessons(_needed(place.home, "lessons.npz", "tokens"))
+    _needed(place.home, export.TRANSFORMER, "transformer")
+    report(
+        place.home / "evaluation",
+        place.weights,
+        drawings.load(place.drawings),
+        lessons,
+        place.settings.seeds,
+        place.most_names,
+        str(place.device),
+    )
+    return True
+
+
+def install(place: Place) -> bool:
+    for source, target in (
+        (place.weights.transformer, BUILTIN_MODEL),
+        (place.weights.tokenizer, BUILTIN_TOKENIZER),
+    ):
+        shutil.copyfile(_needed(place.home, source.name, "transformer") / source.name, target)
+        print(target)
+    return True
+
+
+STEPS: dict[str, Callable[[Place], bool]] = {
+    "data": data,
+    "tokenizer": tokenizer,
+    "tokens": tokens,
+    "transformer": transformer,
+    "evaluate": evaluated,
+}
+
+
+def run(arguments: Sequence[str], about: str | None) -> int:
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("step", choices=[*STEPS, "install", "all"])
+    parser.add_argument("--home", type=Path, default=HOME, help="where everything is kept")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--steps", type=int, help="of the tokenizer or transformer, instead of the published")
+    parser.add_argument("--names", type=int, default=100_000, help="evaluate so many names, not all")
+    parser.add_argument("--smoke", action="store_true", help="a few steps on a handful of shapes")
+    options = parser.parse_args(arguments)
+    place = Place(
+        options.home, _settings(options), torch.device(options.device), options.smoke, options.names
+    )
+    try:
+        if options.step == "install":
+            return 0 if install(place) else 1
+        for name, step in STEPS.items():
+            if options.step in (name, "all"):
+                print(f"== {name}", flush=True)
+                if not step(place):
+                    return 1
+    except Problem as problem:
+        print(problem, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _settings(options: argparse.Namespace) -> settings.Settings:
+    if options.smoke:
+        return settings.smoke(options.seed)
+    steps = {}
+    if options.steps is not None and options.step in ("tokenizer", "transformer"):
+        steps = {f"{options.step}_steps": options.steps}
+    return settings.full(seed=options.seed, **steps)
+
+
+def _needed(folder: Path, name: str, step: str) -> Path:
+    if not (folder / name).exists():
+        raise Problem(f"{folder / name} is not there", f"run `make.py {step}` first")
+    return folder
+
+
+def _made(run: Path, seed: int) -> dict[str, object]:
+    """What the card states."""
+    progress = progress_of(run)
+    git = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
+    try:
+        commit = subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        commit = "unknown"
+    return {
+        "commit": commit,
+        "seed": seed,
+        "steps": progress.step,
+        "hours": round(progress.seconds / 3600, 2),
+    }

@@ -1,0 +1,65 @@
+"""Checkpoints of the training to the two files that the package loads, float16."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from .loop import averaged_state
+from .network import Network, Size
+from .selection import reading
+from .tokenizer_network import TokenizerNetwork, TokenizerSize, stages
+
+TRANSFORMER, TOKENIZER = "builtin_ar.safetensors", "builtin_vq.safetensors"
+
+
+def load_tokenizer_network(run: Path, size: TokenizerSize) -> TokenizerNetwork:
+    """The tokenizer as trained so far, with averaged weights."""
+    network = TokenizerNetwork(size)
+    network.load_state_dict(averaged_state(run))
+    return network.eval()
+
+
+def write_tokenizer(
+    path: Path, network: TokenizerNetwork, size: TokenizerSize, made: Mapping[str, object]
+) -> None:
+    encoder, decoder = stages(size)
+    kept = {
+        name: weight
+        for name, weight in network.state_dict().items()
+        if name.startswith(("encoder.", "decoder.")) or name == "codebook"
+    }
+    metadata = {
+        "family": "builtin_vq",
+        "factor": "8",
+        "encoder": json.dumps(encoder),
+        "decoder": json.dumps(decoder),
+        "made": json.dumps(made),
+    }
+    _write(path, kept, metadata)
+
+
+def write_transformer(
+    path: Path, network: Network, size: Size, words: dict[str, int], made: Mapping[str, object]
+) -> None:
+    metadata = {
+        "config": json.dumps(size.settings()),
+        "words": json.dumps(words),
+        "prompts": json.dumps(reading(words)),
+        "made": json.dumps(made),
+    }
+    _write(path, network.state_dict(), metadata)
+
+
+def _write(path: Path, weights: Mapping[str, Tensor], metadata: dict[str, str]) -> None:
+    halves = {name: weight.detach().cpu().to(torch.float16).contiguous() for name, weight in weights.items()}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    save_file(halves, part, {"format": "pt"} | metadata)
+    os.replace(part, path)

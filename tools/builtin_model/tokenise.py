@@ -1,0 +1,72 @@
+"""Drawings to tokens, with the words of the model: what the transformer trains on."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from .drawings import Drawing, Drawings
+from .selection import Choice, choose, vocabulary
+from .tokenizer_network import TokenizerNetwork
+
+
+@dataclass(frozen=True)
+class Lessons:
+    """`tokens` [N, cells] int64; `numbers` of the drawings among all; `codebook` [V, c] unit rows."""
+
+    tokens: torch.Tensor
+    numbers: tuple[int, ...]
+    about: tuple[Drawing, ...]
+    words: dict[str, int]
+    codebook: torch.Tensor
+
+    @property
+    def names(self) -> list[str]:
+        """Every name once, in order."""
+        return sorted({drawing.name for drawing in self.about})
+
+
+@torch.no_grad()
+def tokenise(folder: Path, drawings: Drawings, choice: Choice, network: TokenizerNetwork) -> None:
+    """The `tokens` command."""
+    numbers = choose(drawings.about, choice)
+    network.eval()
+    found = []
+    for part in torch.tensor(numbers).split(32):
+        pixels = torch.from_numpy(drawings.pixels[part.numpy()]).permute(0, 3, 1, 2).float() / 127.5 - 1
+        found.append(network.nearest(network.encode(pixels)).flatten(1))
+    chosen = [drawings.about[number] for number in numbers]
+    folder.mkdir(parents=True, exist_ok=True)
+    about = {"about": [asdict(one) for one in chosen], "words": vocabulary(chosen)}
+    with (folder / "lessons.part").open("wb") as file:
+        np.savez_compressed(
+            file,
+            tokens=torch.cat(found).numpy().astype(np.int32),
+            numbers=np.array(numbers),
+            codebook=network.codebook.numpy(),
+            about=np.array(json.dumps(about)),
+        )
+    os.replace(folder / "lessons.part", folder / "lessons.npz")
+    names = len({one.name for one in chosen})
+    print(f"{len(chosen)} drawings of {names} names, {len(about['words'])} words")
+
+
+def load_lessons(folder: Path) -> Lessons:
+    with np.load(folder / "lessons.npz") as file:
+        listed = json.loads(str(file["about"]))
+        about = tuple(
+            Drawing(one["style"], tuple(one["words"]), tuple(map(tuple, one["others"])))
+            for one in listed["about"]
+        )
+        return Lessons(
+            torch.from_numpy(file["tokens"]).long(),
+            tuple(file["numbers"].tolist()),
+            about,
+            listed["words"],
+            torch.from_numpy(file["codebook"]),
+        )
