@@ -4,6 +4,7 @@ run."""
 from __future__ import annotations
 
 import json
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from jacobi_ar.tools.benchmark.command import run
 from jacobi_ar.tools.benchmark.features import nearest, pooled
 from jacobi_ar.tools.benchmark.likelihood import bits_a_token
 from jacobi_ar.tools.benchmark.pictures import DECODERS, PictureStore
-from jacobi_ar.tools.benchmark.results import time_figures
+from jacobi_ar.tools.benchmark.results import Results, time_figures
 from jacobi_ar.tools.benchmark.specs import SpecError, canonical, decoder_of
 from jacobi_ar.tools.benchmark.subject import Condition, Subject, load_subject
 
@@ -204,7 +205,9 @@ def test_times_go_on_after_a_kill_with_step_by_step_beside(subject: Subject, tmp
     first = timing.Stopwatch(tmp_path, subject)
     first.measure([fast], OPEN, 1, say=lambda line: None)
     with first.path.open("a") as file:
-        file.write('{"decoder": "half a li')
+        # Killed twice: in a turn whose step-by-step decode was still to come, and while writing.
+        lost = replace(first.records[0], decoder=canonical(fast), run="killed", picture=1, passes=1)
+        file.write(json.dumps(asdict(lost)) + '\n{"decoder": "half a li')
     second = timing.Stopwatch(tmp_path, subject)
     assert second.records == first.records and len(first.records) == 2
     second.measure([fast, SV], OPEN, 2, say=lambda line: None)
@@ -227,8 +230,20 @@ def test_times_go_on_after_a_kill_with_step_by_step_beside(subject: Subject, tmp
     assert second.path.read_text() == before
 
 
-# ---- the whole
-# -----------------------------------------------------------------------------------------------
+def test_figures_of_an_earlier_command_stay_those_of_another_subject_go(
+    subject: Subject, tmp_path: Path
+) -> None:
+    path = tmp_path / "closeness.json"
+    first = Results(path, subject)
+    first.about["drawings"] = "told beside"
+    first.put("sjd", OPEN, {"bits": 1.0})
+    second = Results(path, subject)
+    assert second.of("sjd", OPEN) == {"bits": 1.0} and second.about["drawings"] == "told beside"
+    other = load_subject(temperature=0.5, top_k=None, top_p=None)
+    assert Results(path, other).of("sjd", OPEN) is None
+
+
+# ---- the whole ---------------------------------------------------------------------------------------------
 
 
 def test_memory_counts_what_the_decode_takes(subject: Subject) -> None:

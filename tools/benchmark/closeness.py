@@ -57,7 +57,7 @@ def _root_trace(c: np.ndarray, d: np.ndarray) -> float:
 
 
 def bootstrap_errors(
-    statistics: Callable[[np.random.Generator], np.ndarray], resamples: int = 200, seed: int = 0
+    statistics: Callable[[np.random.Generator], np.ndarray], resamples: int, seed: int = 0
 ) -> np.ndarray:
     """Standard deviation of `statistics` of one resample, each drawn with the generator that it is given."""
     rng = np.random.Generator(np.random.Philox(seed))

@@ -53,18 +53,10 @@ def chosen(options: argparse.Namespace) -> list[tuple[str, str]]:
     """(label, spec) of the decoders that the command is for."""
     if options.ablate is not None:
         rows = [row for name in options.ablate or ABLATIONS for row in ABLATIONS[name].rows()]
-        return [(f"{label}, {value}", spec) for label, value, spec in rows if _possible(spec)]
+        return [(f"{label}, {value}", spec) for label, value, spec in rows]
     if options.decoders:
         return [(spec, canonical(spec)) for spec in options.decoders]
     return [(entry.label, entry.spec) for entry in MAIN]
-
-
-def _possible(spec: str) -> bool:
-    try:
-        decoder_of(spec)
-    except SpecError:
-        return False  # refused, as a start that draws is by LANTERN
-    return True
 
 
 def conditions(options: argparse.Namespace) -> list[Condition]:
@@ -116,13 +108,14 @@ def measure_closeness(options: argparse.Namespace) -> None:
     subject = subject_of(options)
     comparison = Comparison(PictureStore(options.out, subject, options.batch), options.drawings)
     results = Results(options.out / "closeness.json", subject)
-    results.about["drawings"] = (
-        "Name recalled: the nearest of the drawings that the model learned from, and others of their "
-        "packages, has the prompt's name."
-        if options.drawings
-        else "Name recalled: among greedy step-by-step pictures of the prompts, which stand in for drawings, "
-        "the nearest is the prompt's own."
-    )
+    if any(condition.prompted for condition in conditions(options)):
+        results.about["drawings"] = (
+            "Name recalled: the nearest of the drawings that the model learned from, and others of their "
+            "packages, has the prompt's name."
+            if options.drawings
+            else "Name recalled: among greedy step-by-step pictures of the prompts, which stand in for "
+            "drawings, the nearest is the prompt's own."
+        )
     specs = [canonical(spec) for _, spec in chosen(options)]
     if options.ablate is not None:
         # What keeps the distribution has nothing to show here.

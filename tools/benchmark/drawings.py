@@ -17,21 +17,16 @@ from PIL import Image
 SIDE = 128
 
 
-def names_of_icons(icons: dict[str, dict[str, str]]) -> dict[str, str]:
-    """Key -> name: `red-heart` is the red heart; skin tones and the like stay distinct names."""
-    return {key: key.replace("-", " ") for key in icons}
-
-
 def draw_all(icons: Path, flags: Path | None, out: Path) -> int:
     """Rasterise every icon and flag to `out`/NAME.png; returns how many."""
     out.mkdir(parents=True, exist_ok=True)
     found = json.loads(icons.read_text(encoding="utf-8"))
     width, height = found.get("width", 16), found.get("height", 16)
     count = 0
-    for key, name in names_of_icons(found["icons"]).items():
-        body = found["icons"][key]["body"]
+    for key, icon in found["icons"].items():
         box = f'viewBox="0 0 {width} {height}" width="{SIDE}" height="{SIDE}"'
-        count += _draw(f'<svg xmlns="http://www.w3.org/2000/svg" {box}>{body}</svg>', out / f"{name}.png")
+        svg = f'<svg xmlns="http://www.w3.org/2000/svg" {box}>{icon["body"]}</svg>'
+        count += _draw(svg, out / f"{key.replace('-', ' ')}.png")
     countries = [] if flags is None else json.loads((flags / "country.json").read_text(encoding="utf-8"))
     for country in countries:
         svg = (flags / country["flag_4x3"]).read_text(encoding="utf-8")

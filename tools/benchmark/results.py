@@ -34,7 +34,8 @@ class Results:
                 "weights_mib": round(subject.model.weight_bytes / 2**20, 1),
                 "machine": subject.machine,
             }
-            if self.content.get("about") != about:
+            # What else is told about the figures is no sign of another subject.
+            if {key: self.about.get(key) for key in about} != about:
                 self.content = {"about": about, "figures": {}}
 
     @property

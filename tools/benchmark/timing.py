@@ -41,6 +41,11 @@ class Record:
     def key(self) -> tuple[str, str, int]:
         return self.decoder, self.condition, self.picture
 
+    @property
+    def turn(self) -> tuple[str, str, int]:
+        """Records of one turn are of the same picture in the same run, one after the other."""
+        return self.run, self.condition, self.picture
+
 
 class TimedTarget:
     """A target model that sums up the time spent in it."""
@@ -79,7 +84,10 @@ class Stopwatch:
         # Other threads or another device are another measurement.
         facts = f"{subject.key} {subject.machine}"
         self.path = folder / f"time-{_slug(facts)}.jsonl"
-        self.records = [Record(**json.loads(line)) for line in _lines(self.path)]
+        records = [Record(**json.loads(line)) for line in _lines(self.path)]
+        # A kill may have come before the step-by-step decode that a record is compared with: made again.
+        compared = {r.turn for r in records if r.decoder == BASELINE}
+        self.records = [r for r in records if r.turn in compared]
 
     def measure(
         self, specs: Sequence[str], condition: Condition, pictures: int, say: Callable[[str], None] = print
@@ -104,16 +112,12 @@ class Stopwatch:
             if picture % 10 == 9:
                 say(f"{condition.title}: {picture + 1} of {pictures} pictures, {len(missing)} decoders")
 
-    def of(self, spec: str, condition: Condition, pictures: int | None = None) -> list[tuple[Record, Record]]:
-        """(record, step-by-step record of the same picture in the same run), the latest of each picture."""
+    def of(self, spec: str, condition: Condition) -> list[tuple[Record, Record]]:
+        """(record, step-by-step record of its turn), the latest of each picture."""
         here = [r for r in self.records if r.condition == self.subject.key_of(condition)]
-        base = {(r.picture, r.run): r for r in here if r.decoder == BASELINE}
+        base = {r.turn: r for r in here if r.decoder == BASELINE}
         found = {r.picture: r for r in here if r.decoder == canonical(spec)}
-        return [
-            (record, base[picture, record.run])
-            for picture, record in sorted(found.items())
-            if pictures is None or picture < pictures
-        ]
+        return [(record, base[record.turn]) for _, record in sorted(found.items())]
 
     def _decode(
         self, spec: str, condition: Condition, picture: int, timed: bool = False, passes: int | None = None
