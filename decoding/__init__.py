@@ -7,6 +7,8 @@ Words of the field, each with one meaning here:
     fixed           a token that will not change again; `length` is a lane's first position that is not
     window (W)      drafts a step
     draft           a proposed token together with the law p that it was drawn from
+    column          a place in the window
+    candidates      what a tree of drafts tries in each of its first columns: the draft and its siblings
     target law (q)  probabilities at a position, given the tokens fed before it
     accept, reject  what a verifier does with a draft
     residual        max(q - p, 0): the law of the token committed at the first rejection
@@ -15,7 +17,8 @@ Words of the field, each with one meaning here:
     pass            one forward of the target model, the prefill included (papers: NFE)
     step compression  passes of step-by-step decoding over passes used
 Shape letters: B images, L lanes, W window, D drafts of a step, V codebook size, S stream positions, K visible
-slots. Tokens are int64; laws float32 (float64 for a float64 model) whatever the weights are.
+slots; of a tree d columns, K candidates, E inputs off the chain. Tokens are int64; laws float32 (float64 for
+a float64 model) whatever the weights are.
 """
 
 from .codebook import Codebook
