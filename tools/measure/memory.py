@@ -48,7 +48,7 @@ class Case:
     """One measured row."""
 
     model: str
-    form: str  # pt, safetensors, shards, converted
+    form: str  # the file; its last word says the kind
     precision: str  # bfloat16, float8
 
     @property
