@@ -177,6 +177,39 @@ def test_a_venv_whose_python_is_gone_is_made_again(
     assert len(asked) == 1
 
 
+def test_a_torchaudio_built_for_another_torch_is_made_to_import(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Environment(Wishes(tmp_path))
+    package = made.folder / "torchaudio"
+    compiled = package / "lib" / "_torchaudio.so"
+    asked: list[str] = []
+
+    def pip(arguments: list[str], what: str) -> None:
+        asked.append(" ".join(arguments))
+        compiled.parent.mkdir(parents=True)
+        compiled.write_bytes(b"for another torch")
+        (compiled.parent / "__init__.py").touch()
+
+    monkeypatch.setattr(made, "pip", pip)
+    monkeypatch.setattr(made, "imports", lambda module: package.is_dir() and not compiled.exists())
+    where = {True: str(package / "__init__.py"), False: ""}
+    monkeypatch.setattr(environment, "ask", lambda python, script: where[package.is_dir()])
+    for _ in range(2):
+        made.install_companion("torchaudio", environment.remove_compiled)
+    assert asked == ["install --no-deps torchaudio"]
+    assert [left.name for left in compiled.parent.iterdir()] == ["__init__.py"]
+
+
+def test_the_companions_of_a_named_environment_are_never_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Environment(Wishes(tmp_path / "dev", base_python=tmp_path / "python"))
+    monkeypatch.setattr(environment, "ask", lambda python, script: str(tmp_path / "torchaudio/__init__.py"))
+    with pytest.raises(Problem, match="the torchaudio of .* does not fit its torch"):
+        made.folder_of("torchaudio")
+
+
 def test_torchvision_keeps_step_with_torch() -> None:
     assert torchvision_for("2.13.0+cpu") == "0.28.*"
     assert torchvision_for("2.4.1") == "0.19.*"
@@ -189,6 +222,7 @@ def test_torch_is_never_taken_from_a_comfyui_requirements_file(tmp_path: Path) -
         "torch\ntorchvision>=0.1\n# note\nav>=14.2.0 # video\ntorchaudio\ntorchsde\n\n", encoding="utf-8"
     )
     assert comfy_source.requirements_of(tmp_path, named=True) == ["av>=14.2.0", "torchsde", "requests"]
+    assert comfy_source.lists_torchaudio(tmp_path)
     assert comfy_source.requirements_of(tmp_path, named=False) == environment.HOST_REQUIREMENTS
 
 

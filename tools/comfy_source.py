@@ -42,6 +42,11 @@ def requirements_of(comfyui: Path, named: bool) -> list[str]:
     return [*wanted, "requests"]  # ComfyUI imports it and does not list it
 
 
+def lists_torchaudio(comfyui: Path) -> bool:
+    listed = comfyui / "requirements.txt"
+    return listed.is_file() and "torchaudio" in listed.read_text(encoding="utf-8").split()
+
+
 def own_python_of(comfyui: Path) -> Path | None:
     """The Python that an installation brings: a venv inside it, or the portable build's beside it."""
     places = ("venv/bin", ".venv/bin", "venv/Scripts", ".venv/Scripts", "../python_embeded")

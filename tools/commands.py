@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .comfy_server import PACKAGE_FOLDER, ROOT, ComfyServer, announce, empty_base
-from .comfy_source import fetch_comfyui, find_comfyui, own_python_of, requirements_of
+from .comfy_source import fetch_comfyui, find_comfyui, lists_torchaudio, own_python_of, requirements_of
 from .demo import DECODERS, make_picture
 from .environment import Environment, Wishes, say
 from .problem import Problem
@@ -122,7 +122,8 @@ def prepare_and_rerun(wanted: argparse.Namespace, arguments: list[str]) -> int:
     environment = Environment(wishes)
     try:
         tests = wanted.command == "test" or (wanted.command == "pages" and wanted.pictures)
-        environment.prepare(requirements_of(comfyui, named is not None), tests=tests)
+        torchaudio = named is not None and lists_torchaudio(comfyui)  # 0.3.75 boots without
+        environment.prepare(requirements_of(comfyui, named is not None), tests, torchaudio)
         if named is None:
             fetch_comfyui(environment, comfyui)
     except OSError as error:

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,12 +77,15 @@ class Environment:
         self.stamps = Stamps(self.folder / "stamps")
         self.log = wishes.folder / "logs" / "install.log"
 
-    def prepare(self, comfyui_requirements: list[str], tests: bool) -> None:
-        """Make what is missing. `comfyui_requirements` are those of the ComfyUI that will run here."""
+    def prepare(self, comfyui_requirements: list[str], tests: bool, torchaudio: bool = False) -> None:
+        """Make what is missing. `comfyui_requirements` are those of the ComfyUI that will run here, without
+        torch and its companions; `torchaudio`: whether it lists that one."""
         self.make_venv()
         self.install_torch()
         self.install("host", comfyui_requirements, "what ComfyUI needs")
-        self.install_torchvision()
+        self.install_companion("torchvision", add_shim)
+        if torchaudio:
+            self.install_companion("torchaudio", remove_compiled)
         if tests:
             self.install("tests", TEST_REQUIREMENTS, "what the tests need")
             self.install("browser", BROWSER_REQUIREMENTS, "the browser driver")
@@ -134,40 +138,39 @@ class Environment:
         self.pip(["install", TORCH, *source], "torch")
         self.stamps.write("torch", made_from)
 
-    def install_torchvision(self) -> None:
-        """ComfyUI imports torchvision at boot. A wheel built for another torch gets a small addition."""
-        if self.stamps.done("torchvision", "done"):
+    def install_companion(self, module: str, mend: Callable[[Path], None]) -> None:
+        """ComfyUI imports torchvision at boot, since 0.9 or so torchaudio too. `mend` is given the folder of
+        a wheel that was built for another torch."""
+        if self.stamps.done(module, "done"):
             return
-        if not self.imports("torchvision"):
-            torch = ask(self.python, "import torch; print(torch.__version__)")
-            wheel = f"torchvision=={torchvision_for(torch)}"
-            source = [] if self.wishes.torch_index is None else ["--index-url", self.wishes.torch_index]
-            if not self.installed_here("torchvision"):
+        if not self.imports(module):
+            if not self.installed_here(module):
+                torch = ask(self.python, "import torch; print(torch.__version__)")
+                wheel = f"torchvision=={torchvision_for(torch)}" if module == "torchvision" else module
+                source = [] if self.wishes.torch_index is None else ["--index-url", self.wishes.torch_index]
                 self.pip(["install", "--no-deps", wheel, *source], wheel)
-            if not self.imports("torchvision"):
-                self.add_shim()
-        if not self.imports("torchvision"):
+            if not self.imports(module):
+                mend(self.folder_of(module))
+        if not self.imports(module):
             raise Problem(
-                f"torchvision cannot be imported by {self.python}, and ComfyUI does not boot without it.",
-                f"see why with: {self.python} -c 'import torchvision' (it has to fit the installed torch).",
+                f"{module} cannot be imported by {self.python}, and ComfyUI does not boot without it.",
+                f"see why with: {self.python} -c 'import {module}' (it has to fit the installed torch).",
             )
-        self.stamps.write("torchvision", "done")
+        self.stamps.write(module, "done")
 
-    def installed_here(self, package: str) -> bool:
-        script = f"import importlib.util as u; s = u.find_spec('{package}'); print(s.origin if s else '')"
+    def installed_here(self, module: str) -> bool:
+        script = f"import importlib.util as u; s = u.find_spec('{module}'); print(s.origin if s else '')"
         return Path(ask(self.python, script) or ".").is_relative_to(self.folder)
 
-    def add_shim(self) -> None:
-        script = "import importlib.util as u; print(u.find_spec('torchvision').origin)"
-        extension = Path(ask(self.python, script)).with_name("extension.py")
-        if not extension.is_relative_to(self.folder):
+    def folder_of(self, module: str) -> Path:
+        """Where the module lies in this environment; a named one is never changed."""
+        if not self.installed_here(module):
             raise Problem(
-                f"the torchvision of {self.wishes.base_python} does not fit its torch.",
-                "install the torchvision that belongs to that torch, or uninstall torchvision there.",
+                f"the {module} of {self.wishes.base_python} does not fit its torch.",
+                f"install the {module} that belongs to that torch, or uninstall {module} there.",
             )
-        text = extension.read_text(encoding="utf-8")
-        if SHIM_MARK not in text:
-            extension.write_text(text + TORCHVISION_SHIM, encoding="utf-8")
+        script = f"import importlib.util as u; print(u.find_spec('{module}').origin)"
+        return Path(ask(self.python, script)).parent
 
     def install(self, step: str, requirements: list[str], what: str) -> None:
         made_from = recipe(requirements)
@@ -208,6 +211,20 @@ class Environment:
 
     def imports(self, module: str) -> bool:
         return runs(self.python, f"import {module}")
+
+
+def add_shim(torchvision: Path) -> None:
+    extension = torchvision / "extension.py"
+    text = extension.read_text(encoding="utf-8")
+    if SHIM_MARK not in text:
+        extension.write_text(text + TORCHVISION_SHIM, encoding="utf-8")
+
+
+def remove_compiled(torchaudio: Path) -> None:
+    """Its compiled part is loaded at import where it is there, and all that ComfyUI uses is Python."""
+    for library in (torchaudio / "lib").iterdir():
+        if library.suffix in (".so", ".pyd", ".dll", ".dylib"):
+            library.unlink()
 
 
 def python_of(venv: Path) -> Path:
