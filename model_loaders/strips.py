@@ -8,7 +8,7 @@ that its result overwrites strip by strip.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import torch
@@ -21,16 +21,19 @@ if TYPE_CHECKING:
     from .vqgan import Attention, Blocks, Decoder, Encoder, Residual
 
 NUMBERS = 2**23  # in a strip, of its input: 32 MiB in float32
-Prepare = Callable[
-    [Tensor, int], Tensor
-]  # rows of a tensor and the number of the first -> a convolution's input
+# Rows of a tensor and the number of the first -> what a convolution takes in.
+Prepare = Callable[[Tensor, int], Tensor]
+Run = Callable[[nn.Module, Tensor, "Tensor | None", int], Tensor]
 
 
 def decode(decoder: Decoder, z: Tensor, guide: Tensor | None, numbers: int = NUMBERS) -> Tensor:
     """As `decoder(z, guide)`: [1, z, rows, cols] -> [1, 3, height, width]."""
-    x = _middle(decoder.mid, decoder.conv_in(z), guide, numbers)
+    x = decoder.conv_in(z)
+    for run, block in _middle(decoder.mid):
+        x = run(block, x, guide, numbers)
     for level in decoder.conv_blocks:
-        x = _level(level, x, guide, numbers)
+        for run, block in _blocks(level):
+            x = run(block, x, guide, numbers)
         if level.upsample is not None:
             x = _convolve(level.upsample.conv, x, _double, numbers, grow=2)
     return _convolve(decoder.conv_out, x, _activation(decoder.norm_out, x, guide), numbers)
@@ -40,26 +43,28 @@ def encode(encoder: Encoder, pixels: Tensor, numbers: int = NUMBERS) -> Tensor:
     """As `encoder(pixels)`: [1, 3, height, width] -> [1, z, rows, cols]."""
     x = _convolve(encoder.conv_in, pixels, lambda rows, first: rows, numbers)
     for level in encoder.conv_blocks:
-        x = _level(level, x, None, numbers)
+        for run, block in _blocks(level):
+            x = run(block, x, None, numbers)
         if level.downsample is not None:
             x = _halve(level.downsample.conv, x, numbers)
-    x = _middle(encoder.mid, x, None, numbers)
+    for run, block in _middle(encoder.mid):
+        x = run(block, x, None, numbers)
     return _convolve(encoder.conv_out, x, _activation(encoder.norm_out, x, None), numbers)
 
 
-def _middle(mid: nn.ModuleList, x: Tensor, guide: Tensor | None, numbers: int) -> Tensor:
-    before, attention, after = mid
-    x = _residual(before, x, guide, numbers)
-    x = _attention(attention, x, guide, numbers)
-    return _residual(after, x, guide, numbers)
+# What runs on x is named here and run above, where x is the only name of the tensor: a function that ran a
+# whole level would leave its caller holding the level's input.
 
 
-def _level(level: Blocks, x: Tensor, guide: Tensor | None, numbers: int) -> Tensor:
+def _middle(mid: nn.ModuleList) -> Iterator[tuple[Run, nn.Module]]:
+    return zip((_residual, _attention, _residual), mid, strict=True)
+
+
+def _blocks(level: Blocks) -> Iterator[tuple[Run, nn.Module]]:
     for number, block in enumerate(level.res):
-        x = _residual(block, x, guide, numbers)
+        yield _residual, block
         if level.attn:
-            x = _attention(level.attn[number], x, guide, numbers)
-    return x
+            yield _attention, level.attn[number]
 
 
 def _residual(block: Residual, x: Tensor, guide: Tensor | None, numbers: int) -> Tensor:
