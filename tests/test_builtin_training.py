@@ -15,6 +15,7 @@ from jacobi_ar.model_loaders.families.builtin_prompt import Manner, read_prompt
 from jacobi_ar.model_loaders.load import load_image_model
 from jacobi_ar.model_loaders.load_tokenizer import load_image_tokenizer
 from jacobi_ar.tools.builtin_model import drawings, export, settings
+from jacobi_ar.tools.builtin_model.card import card
 from jacobi_ar.tools.builtin_model.command import run
 from jacobi_ar.tools.builtin_model.corruption import corrupt
 from jacobi_ar.tools.builtin_model.drawings import Drawing
@@ -23,6 +24,7 @@ from jacobi_ar.tools.builtin_model.names import has_skin_tone, words_of
 from jacobi_ar.tools.builtin_model.network import Network
 from jacobi_ar.tools.builtin_model.prompts import EXACT, Variation, prompt_ids
 from jacobi_ar.tools.builtin_model.selection import Choice, choose, reading, vocabulary
+from jacobi_ar.tools.builtin_model.sources import ALLOWED, SOURCES
 from jacobi_ar.tools.builtin_model.tokenise import load_lessons
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
@@ -78,6 +80,15 @@ def test_the_files_say_how_they_were_made(home: Path) -> None:
     for name in (export.TRANSFORMER, export.TOKENIZER):
         with safe_open(home / name, "pt") as file:
             assert '"steps": 12' in file.metadata()["made"]
+
+
+def test_the_card_names_every_source_and_figure(home: Path) -> None:
+    text = card(home, home / "evaluation" / "evaluation.json", 32)
+    for source in SOURCES:
+        assert f"`{source.package}` ({source.drawings}) | {source.author} | {source.licence}" in text
+        assert source.licence in ALLOWED
+    assert "16 names, 1 seeds each" in text and "share-alike" not in text
+    assert "| transformer | " in text and " | 1 | 12 | " in text
 
 
 class Toy:

@@ -17,6 +17,7 @@ from ...model_loaders.load import BUILTIN_MODEL
 from ...model_loaders.load_tokenizer import BUILTIN_TOKENIZER
 from ..problem import Problem
 from . import drawings, evaluate, export, settings
+from .card import card
 from .loop import averaged_state, progress_of
 from .network import Network
 from .report import GUIDANCE, report, spread
@@ -26,6 +27,7 @@ from .train_tokenizer import train_tokenizer
 from .train_transformer import train_transformer
 
 ROOT = Path(__file__).resolve().parents[2]
+EVALUATION = "evaluation/evaluation.json"
 HOME = ROOT / ".data" / "builtin_model"
 
 
@@ -139,12 +141,15 @@ def evaluated(place: Place) -> bool:
 
 
 def install(place: Place) -> bool:
+    """Weights and their card into the package."""
+    text = card(place.home, _needed(place.home, EVALUATION, "evaluate") / EVALUATION, place.settings.side)
     for source, target in (
         (place.weights.transformer, BUILTIN_MODEL),
         (place.weights.tokenizer, BUILTIN_TOKENIZER),
     ):
         shutil.copyfile(_needed(place.home, source.name, "transformer") / source.name, target)
         print(target)
+    (BUILTIN_MODEL.parent / "MODEL_CARD.md").write_text(text, encoding="utf-8")
     return True
 
 

@@ -33,6 +33,7 @@ def report(
     names = spread(lessons.names, most_names)
     figures: dict[str, object] = {
         "names": len(lessons.names),
+        "names asked": len(names),
         "drawings": len(lessons.about),
         "seeds": seeds,
         "guidance": GUIDANCE,

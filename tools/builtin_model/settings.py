@@ -22,10 +22,10 @@ class Settings:
     seeds: int  # of the evaluation
 
 
-def full(tokenizer_steps: int = 12_000, transformer_steps: int = 12_000, seed: int = 1) -> Settings:
+def full(tokenizer_steps: int = 6_000, transformer_steps: int = 6_000, seed: int = 1) -> Settings:
     return Settings(
         side=128,
-        choice=Choice(),
+        choice=Choice(first=1600, second=300),
         tokenizer=TokenizerPlan(Plan(tokenizer_steps, seed, look_every=500), TokenizerSize()),
         transformer=TransformerPlan(Plan(transformer_steps, seed, look_every=500), Size()),
         looked_at=32,

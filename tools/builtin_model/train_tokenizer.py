@@ -26,7 +26,7 @@ class TokenizerPlan:
     size: TokenizerSize
     batch: int = 16
     rate: float = 1e-3
-    free_steps: int = 1500  # without the codebook
+    free_steps: int = 700  # without the codebook
     seed_cells: int = 100_000
 
 

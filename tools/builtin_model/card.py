@@ -1,0 +1,117 @@
+"""The model card, written from what was measured and from what the files say of themselves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from safetensors import safe_open
+
+from .sources import SOURCES
+
+TEMPLATE = """# The built-in model
+
+A tiny text-to-image autoregressive model, so that the package makes a picture on any machine, with no
+download: {side} x {side} pictures of emoji and flags, {grid} x {grid} tokens, from a few words. It recalls
+the names that it was trained on; it does not compose, and says little to words that it does not know.
+
+| file | what |
+|---|---|
+| `builtin_ar.safetensors` | transformer, {ar_size:.2f} M parameters, float16, blocks and names as LlamaGen's;
+metadata `config`, `words`, `prompts`, `made` | | `builtin_vq.safetensors` | image tokenizer, encoder and
+decoder, {vq_size:.2f} M parameters, float16, codebook {codes} x {width}; metadata lists the stages |
+
+**How it differs from LlamaGen.** A prefix of {prefix} word tokens: the style, then the words of the name, 0
+for padding; `<null>` alone means no prompt. Padding is visible to attention, the prefix is not rotated, the
+rotary base is {rope:g}, and one text vector is added to the embedding of every input. The picture side is a
+small CNN with pixel shuffle; codebook rows are L2-normalised.
+
+**Prompts.** {styles} ask for a style; where none is asked for, all styles of a name are possible. Synonyms
+are read as the word that is known; words without a picture of their own ("a photo of a …") and unknown words
+are left out, and said so.
+
+**Training**, by `tools/builtin_model/make.py` of this repository: {names} names, {drawings} drawings, with a
+random share of the input tokens replaced so that the model has to listen to the words.
+
+| network | commit | seed | steps | hours |
+|---|---|---|---|---|
+| image tokenizer | {vq[commit]} | {vq[seed]} | {vq[steps]} | {vq[hours]} |
+| transformer | {ar[commit]} | {ar[seed]} | {ar[steps]} | {ar[hours]} |
+
+**Figures**, step by step, temperature 1, guidance {guidance:g}.
+
+| what | value |
+|---|---|
+{figures}
+
+## Sources and licences
+
+The weights carry the licence of this package. They were trained on drawings from these npm packages,
+rasterised:
+
+| package | drawings by | licence |
+|---|---|---|
+{sources}
+"""
+
+
+def card(folder: Path, evaluation: Path, side: int) -> str:
+    """The text, from the two files in `folder` and the figures of `report`."""
+    figures = json.loads(evaluation.read_text(encoding="utf-8"))
+    (ar, config), (vq, _) = (_said(folder / f"builtin_{name}.safetensors") for name in ("ar", "vq"))
+    ar_size, vq_size, codebook = _sizes(folder)
+    return TEMPLATE.format(
+        side=side,
+        grid=config["grid"],
+        prefix=config["prefix"],
+        rope=config["rope_base"],
+        ar_size=ar_size,
+        vq_size=vq_size,
+        codes=codebook[0],
+        width=codebook[1],
+        styles=", ".join(f'"{source.style}"' for source in SOURCES),
+        names=figures["names"],
+        drawings=figures["drawings"],
+        guidance=figures["guidance"],
+        ar=ar,
+        vq=vq,
+        figures="\n".join(_rows(figures)),
+        sources="\n".join(f"| `{s.package}` ({s.drawings}) | {s.author} | {s.licence} |" for s in SOURCES),
+    )
+
+
+def _said(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    with safe_open(path, "pt") as file:
+        metadata = file.metadata()
+    return json.loads(metadata["made"]), json.loads(metadata.get("config", "{}"))
+
+
+def _sizes(folder: Path) -> tuple[float, float, tuple[int, int]]:
+    """Millions of parameters of both, and the shape of the codebook."""
+    sizes = []
+    for name in ("ar", "vq"):
+        with safe_open(folder / f"builtin_{name}.safetensors", "pt") as file:
+            sizes.append(sum(file.get_tensor(key).numel() for key in file.keys()) / 1e6)
+            if name == "vq":
+                rows, width = file.get_slice("codebook").get_shape()
+    return sizes[0], sizes[1], (rows, width)
+
+
+def _rows(figures: Mapping[str, Any]) -> list[str]:
+    asked = f"{figures['names asked']} names, {figures['seeds']} seeds each"
+    rows = [("recall: nearest drawing is the name's own", f"{figures['recall']:.3f} ({asked})")]
+    if "recall of a style" in figures:
+        rows.append(
+            ("recall where a style is asked for: its very drawing", f"{figures['recall of a style']:.3f}")
+        )
+    rows.append(("recall if every token were known", f"{figures['recall, tokens known']:.3f}"))
+    for key, value in figures.items():
+        if key.startswith("held-out dB"):
+            rows.append((f"PSNR of drawings never seen by the tokenizer{key[11:]}", f"{value:.1f} dB"))
+    for key in ("with prompts", "without a prompt"):
+        laws = figures[key]
+        text = f"{laws['entropy in bits']:.2f} bits, {laws['share above 0.9']:.1%} of tokens above 0.9"
+        rows.append((f"mean entropy of the laws, sampled, {key}", text))
+    return [f"| {name} | {value} |" for name, value in rows]
