@@ -81,3 +81,25 @@ class Stream:
         """Known tokens in a row at most, over all images."""
         following = self._next_unknown[:, :-1] - np.arange(self.known.shape[1])[None]
         return int(following.max())
+
+
+def neighbours(
+    stream: Stream,
+    lanes: Lanes,
+    edge: np.ndarray,  # [L] first position never tried
+    positions: np.ndarray,  # [L, M] of the next drafts
+) -> np.ndarray:
+    """Positions of the cells that new drafts may copy: the one left of the edge, then the one above each
+    draft, in a row that was tried: [L, 1 + M]."""
+    grid = stream.grid
+    last = grid.length - 1
+    left = stream.position_of_cell[stream.cell_of[(edge - 1).clip(0, last)]]
+    rows_up = np.maximum(positions - edge[:, None], 0) // grid.stride + 1
+    above = np.minimum(positions, last) - rows_up * grid.stride
+    above = np.where(above < 0, left[:, None], above)
+    above = stream.position_of_cell[stream.cell_of[above]]  # a cell, where a row end lies above
+    # What lies before the first cell of a row below the frontier may not be there yet.
+    at_start = (edge <= lanes.end - grid.cols) & (lanes.commits != FRONTIER)
+    if positions.shape[1]:
+        left = np.where(at_start, above[:, 0], left)
+    return np.column_stack([left, above])

@@ -15,7 +15,7 @@ from .device import upload
 from .drafts import Drafts
 from .errors import NonFiniteLogits
 from .initialisers import Frontier
-from .lanes import FRONTIER, NOTHING, Lanes, Stream
+from .lanes import FRONTIER, NOTHING, Lanes, Stream, neighbours
 from .promises import promise_given
 from .randomness import SharedNoise, UniformStream
 from .sampling import SamplingSettings, entropy, warp
@@ -256,21 +256,11 @@ class Run:
         positions: np.ndarray,  # [L, M] of the next drafts
     ) -> Frontier:
         """What the initialiser sees."""
-        lanes, last = self.lanes, self.grid.length - 1
-        left = self.stream.position_of_cell[self.stream.cell_of[(edge - 1).clip(0, last)]]
-        rows_up = np.maximum(positions - edge[:, None], 0) // self.grid.stride + 1  # to a row that was tried
-        above = np.minimum(positions, last) - rows_up * self.grid.stride
-        above = np.where(above < 0, left[:, None], above)
-        above = self.stream.position_of_cell[self.stream.cell_of[above]]  # a cell, where a row end lies above
-        # What lies before the first cell of a row below the frontier may not be there yet.
-        at_start = (edge <= lanes.end - self.grid.cols) & (lanes.commits != FRONTIER)
-        if positions.shape[1]:
-            left = np.where(at_start, above[:, 0], left)
-        neighbours = self.tokens[self.image[:, None], self._upload(np.column_stack([left, above]))]
-        numbers = (
-            self._numbers(self.window)[:, : positions.shape[1]] if self.decoder.initialiser.draws else None
-        )
-        return Frontier(neighbours[:, 0], neighbours[:, 1:], last_law, numbers)
+        near = self._upload(neighbours(self.stream, self.lanes, edge, positions))
+        tokens = self.tokens[self.image[:, None], near]
+        draws = self.decoder.initialiser.draws
+        numbers = self._numbers(self.window)[:, : positions.shape[1]] if draws else None
+        return Frontier(tokens[:, 0], tokens[:, 1:], last_law, numbers)
 
     def filled(self) -> list[int]:
         """Fixed tokens of each image, kept ones included."""
