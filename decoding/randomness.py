@@ -38,9 +38,8 @@ def exponential_noise(seed: int, cell: int, vocabulary: int) -> np.ndarray:
     law is q (the Gumbel-max trick); the second form needs no logarithm of the law.
     """
     raw = _philox(seed, SHARED_NOISE, cell).random_raw(vocabulary)
-    uniform = (
-        (raw >> np.uint64(12)).astype(np.float64) + 0.5
-    ) * 2.0**-52  # off 0 and off 1, exactly representable
+    # Off 0 and off 1, exactly representable.
+    uniform = ((raw >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
     return -np.log(uniform)
 
 

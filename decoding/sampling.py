@@ -17,8 +17,7 @@ class SamplingSettings:
     """The sampling chain: temperature, top-k, top-p, softmax, in this order.
 
     temperature: 0 .. 100; 0, and anything too small to divide by, puts all mass on the likeliest token (the
-        first
-        one in a tie).
+        first one in a tie).
     top_k: 0 .. V; 0 is off. Tokens that tie with the k-th stay.
     top_p: above 0, up to 1; 1 is off. The token that crosses p stays, and so do its ties.
     """

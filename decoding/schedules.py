@@ -39,9 +39,8 @@ class StepPlan:
     cached: np.ndarray  # [L] int64: positions cached once this step's pending tokens are
     commits: np.ndarray  # [L] int64: what each lane commits
     extent: int  # K, cache slots that the queries may see
-    starters: np.ndarray | None = (
-        None  # [L, F] bool: stand-ins for a token that is not there yet, in scratch slots
-    )
+    # [L, F] bool: stand-ins for a token that is not there yet, in scratch slots.
+    starters: np.ndarray | None = None
     extra: int = 0  # E, inputs behind drafts and padding whose laws are wanted too
 
 

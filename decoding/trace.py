@@ -18,12 +18,10 @@ class Trace:
     decoder: str
     promise: Promise  # of this run: tokens given in the middle of a picture may have weakened the decoder's
     seeds: list[int]
-    step_of: (
-        np.ndarray
-    )  # [B, rows, cols] int64: the pass that fixed each token, 0 where none has (yet) or it was given
-    accepted: list[list[int]] = field(
-        default_factory=list
-    )  # per pass: accepted drafts of each image, -1 where idle
+    # [B, rows, cols] int64: the pass that fixed each token, 0 where none has (yet) or it was given.
+    step_of: np.ndarray
+    # Per pass: accepted drafts of each image, -1 where idle.
+    accepted: list[list[int]] = field(default_factory=list)
     # [B, rows, cols] float32, bits: of the law that each token was fixed under; once the run has ended.
     entropy: np.ndarray | None = None
 
