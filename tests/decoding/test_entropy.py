@@ -30,6 +30,7 @@ from jacobi_ar.decoding.sampling import entropy, warp
 from jacobi_ar.decoding.tree import TreeWindow
 from torch import Tensor
 
+from .test_rows import ToyRows
 from .toy import ToyTarget
 from .toy_tree import ToyTree
 
@@ -87,19 +88,9 @@ def test_given_tokens_have_none(decoder: Decoder) -> None:
 @pytest.mark.parametrize("decoder", [pjd(2, 2), zipar(2)], ids=["pjd", "zipar"])
 def test_rows_record_every_token(decoder: Decoder) -> None:
     """Their laws are of what they saw of the row above, so only their range is known."""
-    target = RowsTarget()
+    target = ToyRows(GRID, 4)
     result = run_to_end(decode(target, [None] * 20, decoder, SETTINGS, list(range(20))))
     assert ((result.trace.entropy > 0) & (result.trace.entropy <= np.log2(3) + 1e-5)).all()
-
-
-class RowsTarget(ToyTarget):
-    """Takes any prefix: rows below see gaps in it."""
-
-    def __init__(self) -> None:
-        super().__init__(GRID, 4)
-        generator = torch.Generator().manual_seed(9)
-        noise = torch.randn(self.table.shape, generator=generator)
-        self.table = torch.where(self.table.isnan(), noise, self.table)
 
 
 def late(self: Run, laws: Tensor, where: np.ndarray, accepted: np.ndarray) -> None:

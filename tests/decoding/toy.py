@@ -45,13 +45,17 @@ class ToyTarget:
         self.forwards += 1
         return self.table[torch.zeros(len(prompts), dtype=torch.int64)]
 
-    def forward(self, inputs: Tensor, positions: Tensor, slots: Tensor, visible: Tensor) -> Tensor:
+    def feed(self, inputs: Tensor, positions: Tensor, slots: Tensor, visible: Tensor) -> None:
+        """Check what a forward is given, write its inputs to their slots."""
         self.forwards += 1
-        length = self.grid.length
         assert inputs.shape == positions.shape == slots.shape == visible.shape[:2]
-        assert int(positions.max()) < length and int(positions.min()) >= 0
+        assert int(positions.max()) < self.grid.length and int(positions.min()) >= 0
         assert all(len(set(row)) == len(row) for row in slots.tolist()), "an image writes a slot twice"
         self.cache.scatter_(1, slots, inputs)
+
+    def forward(self, inputs: Tensor, positions: Tensor, slots: Tensor, visible: Tensor) -> Tensor:
+        self.feed(inputs, positions, slots, visible)
+        length = self.grid.length
         extent = min(visible.shape[-1], length)
         seen, cached = visible[..., :extent], self.cache[:, None, :extent]
         real = slots < length  # padding behind the stream, or in scratch, may see anything

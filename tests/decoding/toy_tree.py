@@ -23,12 +23,8 @@ class ToyTree(ToyTarget):
         return super().prefill(prompts, slots)
 
     def forward(self, inputs: Tensor, positions: Tensor, slots: Tensor, visible: Tensor) -> Tensor:
-        self.forwards += 1
+        self.feed(inputs, positions, slots, visible)
         length = self.grid.length
-        assert inputs.shape == positions.shape == slots.shape == visible.shape[:2]
-        assert int(positions.max()) < length and int(positions.min()) >= 0
-        assert all(len(set(row)) == len(row) for row in slots.tolist()), "an image writes a slot twice"
-        self.cache.scatter_(1, slots, inputs)
         self.position_of.scatter_(1, slots, positions)
         extent = visible.shape[-1]
         cached, at = self.cache[:, None, :extent], self.position_of[:, None, :extent]
