@@ -12,9 +12,9 @@ from ..model_loaders.image_model import ImageModel
 from .fixed_tokens import given_words
 from .inputs import number, whole_number
 
-AUTO = -1  # of guidance and top_k
 MOST_SEED, MOST_PICTURES, MOST_SIDE = 2**64 - 1, 64, 1024
-MOST_GUIDANCE, MOST_TOP_K = 30.0, 1_000_000
+AUTO = -1  # of these, beside the least and the most that may be chosen
+RANGES = {"guidance": (0.0, 30.0), "temperature": (0.0, 10.0), "top_k": (0, 1_000_000), "top_p": (0.01, 1.0)}
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class RunSettings:
             shown("top-k", self.sampling.top_k or "off"),
         ]
         if self.sampling.top_p < 1:
-            law.append(f"top-p {self.sampling.top_p:g}")
+            law.append(shown("top-p", f"{self.sampling.top_p:g}"))
         seeds = f"seed{'s' if len(self.seeds) > 1 else ''} {', '.join(map(str, self.seeds))}"
         given = [] if self.kept is None else sorted({given_words(grid) for grid in self.kept} - {""})
         return [
@@ -59,7 +59,7 @@ def resolve(
     sampling: dict[str, float],
     shape: tuple[int, int],
 ) -> RunSettings:
-    """The model's own values stand in for auto: guidance and top_k -1, rows and columns 0.
+    """The model's own values stand in for auto: -1, of rows and columns 0.
 
     ValueError for what no widget holds; it may have come by wire, which ComfyUI holds against no range.
     sampling: temperature, top_k, top_p. shape: rows, columns; where one is given, the other follows from the
@@ -69,19 +69,20 @@ def resolve(
     whole_number("batch_size", batch_size, 1, MOST_PICTURES)
     for side, tokens in zip(("rows", "columns"), shape, strict=True):
         whole_number(side, tokens, 0, MOST_SIDE, " (0: what the model was made for)")
-    auto_guidance, auto_top_k = guidance == AUTO, sampling["top_k"] == AUTO
-    if not auto_guidance:
-        number("guidance", guidance, 0, MOST_GUIDANCE, ", or -1 (the model's own)")
-    if not auto_top_k:
-        whole_number("top_k", sampling["top_k"], 0, MOST_TOP_K, ", or -1 (the model's own)")
-    usual = model.defaults
-    auto = {"guidance": auto_guidance, "top-k": auto_top_k, "grid": not any(shape)}
+    law = {"guidance": guidance, **sampling}
+    automatic = {name for name, value in law.items() if value == AUTO}
+    for name, value in law.items():
+        if name not in automatic:
+            check = whole_number if name == "top_k" else number
+            check(name, value, *RANGES[name], ", or -1 (the model's own)")
+    law |= {name: getattr(model.defaults, name) for name in automatic}
+    open_grid = frozenset() if any(shape) else frozenset({"grid"})
     return RunSettings(
         grid=model.grid(*full_shape(model, shape)),
-        guidance=usual.guidance if auto_guidance else guidance,
-        sampling=SamplingSettings(**(sampling | ({"top_k": usual.top_k} if auto_top_k else {}))),
+        guidance=law.pop("guidance"),
+        sampling=SamplingSettings(**law),
         seeds=tuple(image_seeds(seed, batch_size)),
-        automatic=frozenset(name for name, is_auto in auto.items() if is_auto),
+        automatic=frozenset(name.replace("_", "-") for name in automatic) | open_grid,
     )
 
 
@@ -89,7 +90,7 @@ def for_decoder(settings: RunSettings, decoder: Decoder) -> RunSettings:
     """Greedy decoding is temperature 0, whatever the widgets say: the report then says so too."""
     if not isinstance(decoder.verifier, GreedyMatch):
         return settings
-    automatic = settings.automatic - {"top-k"} | {"temperature"}
+    automatic = settings.automatic - {"top-k", "top-p"} | {"temperature"}
     return replace(settings, sampling=SamplingSettings(temperature=0.0), automatic=automatic)
 
 

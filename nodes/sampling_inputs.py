@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from comfy_api.latest import io
 
-from .run_settings import MOST_GUIDANCE, MOST_SEED, MOST_SIDE, MOST_TOP_K
+from .run_settings import AUTO, MOST_SEED, MOST_SIDE, RANGES
 
 
 def sampling_inputs(seed_tooltip: str) -> list[io.Input]:
@@ -15,9 +15,9 @@ def sampling_inputs(seed_tooltip: str) -> list[io.Input]:
         ),
         io.Float.Input(
             "guidance",
-            default=-1.0,
-            min=-1.0,
-            max=MOST_GUIDANCE,
+            default=AUTO,
+            min=AUTO,
+            max=RANGES["guidance"][1],
             step=0.1,
             tooltip="How strongly to follow the prompt. -1 (default): the model's own usual value, "
             "shown after the run. 0 to 30: 1 is off and twice as fast; 1.5 to 7.5 is common; too "
@@ -25,29 +25,31 @@ def sampling_inputs(seed_tooltip: str) -> list[io.Input]:
         ),
         io.Float.Input(
             "temperature",
-            default=1.0,
-            min=0.0,
-            max=10.0,
+            default=AUTO,
+            min=AUTO,
+            max=RANGES["temperature"][1],
             step=0.05,
-            tooltip="Chance in the choice of tokens (0 to 10, default 1, as the models were "
-            "trained). Lower is flatter and safer, 0 always takes the likeliest token.",
+            tooltip="Chance in the choice of tokens. -1 (default): the model's own usual value, shown after "
+            "the run; for most it is 1, as they were trained. 0 to 10: lower is flatter and safer, 0 always "
+            "takes the likeliest token.",
         ),
         io.Int.Input(
             "top_k",
-            default=-1,
-            min=-1,
-            max=MOST_TOP_K,
+            default=AUTO,
+            min=AUTO,
+            max=RANGES["top_k"][1],
             tooltip="Choose only among so many likeliest tokens. -1 (default): the model's own "
             "usual value, shown after the run. 0 is off. Fewer gives cleaner, plainer pictures.",
         ),
         io.Float.Input(
             "top_p",
-            default=1.0,
-            min=0.01,
-            max=1.0,
+            default=AUTO,
+            min=AUTO,
+            max=RANGES["top_p"][1],
             step=0.01,
-            tooltip="Choose only among the likeliest tokens that together have this probability "
-            "(0.01 to 1, default 1: off). Lower gives cleaner, plainer pictures.",
+            tooltip="Choose only among the likeliest tokens that together have this probability. -1 "
+            "(default): the model's own usual value, shown after the run; for most it is 1: off. 0.01 to 1: "
+            "lower gives cleaner, plainer pictures.",
         ),
         io.Int.Input(
             "rows",

@@ -51,7 +51,7 @@ NOT_SAID = (
     "the file does not say for sure which size it was trained for: {0} x {0} is taken. For Lumina-mGPT 512 "
     "set rows and columns to 32, for 768 to 48, for 1024 to 64"
 )
-ANOLE_SETTINGS = "Anole was published with temperature 0.7 and top-p 0.9: set them for the run"
+ANOLE_SETTINGS = "Anole was published with temperature 0.7 and top-p 0.9: -1 in both takes them"
 MAYBE_CHAMELEON = (
     "this file could be Anole or plain Chameleon, which cannot draw: if noise comes out instead of a "
     "picture, it is plain Chameleon; take Anole"

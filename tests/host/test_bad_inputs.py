@@ -75,7 +75,7 @@ def test_a_decoder_value_out_of_range_is_refused_before_the_run(host: Host, name
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("temperature", -1.0), ("top_p", 0.0), ("seed", -1), ("seed", 2**64), ("batch_size", 0)],
+    [("temperature", -1.5), ("top_p", 1.5), ("seed", -1), ("seed", 2**64), ("batch_size", 0)],
 )
 def test_a_sampling_value_out_of_range_is_refused_before_the_run(host: Host, name: str, value: float) -> None:
     with pytest.raises(Refused, match=name):
@@ -129,9 +129,12 @@ def test_a_wired_value_out_of_range(host: Host, name: str, value: int) -> None:
     assert f"{name} must be a whole number" in message and str(value) in message
 
 
-@pytest.mark.parametrize("value", [float("nan"), -0.5])
-def test_a_guidance_that_is_none(host: Host, value: float) -> None:
-    assert "guidance" in error_of(host, host.quickstart(guidance=value), GENERATE)
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("guidance", float("nan")), ("guidance", -0.5), ("temperature", -0.5), ("top_p", 0.0)],
+)
+def test_a_number_between_automatic_and_the_range(host: Host, name: str, value: float) -> None:
+    assert f"{name} must be a number" in error_of(host, host.quickstart(**{name: value}), GENERATE)
 
 
 def test_a_copy_of_the_builtin_model_beside_a_dangling_link(host: Host, model_folder: Path) -> None:

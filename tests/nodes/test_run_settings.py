@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from jacobi_ar.decoding import DecodingError, SamplingSettings, TokenGrid, greedy_jacobi, same_picture
+from jacobi_ar.decoding import SamplingSettings, TokenGrid, greedy_jacobi, same_picture
 from jacobi_ar.model_loaders.errors import GridError
 from jacobi_ar.model_loaders.image_model import ImageModel, SamplingDefaults
 from jacobi_ar.nodes.run_settings import RunSettings, for_decoder, resolve
@@ -15,7 +15,7 @@ class Model:
     """As much of an ImageModel as the settings need; the grids are a family's, the default first."""
 
     name = "a model"
-    defaults = SamplingDefaults(guidance=7.5, top_k=1000)
+    defaults = SamplingDefaults(guidance=7.5, temperature=0.7, top_k=1000, top_p=0.9)
     grids = [TokenGrid(4, 4), TokenGrid(4, 8), TokenGrid(6, 2)]
     grid = ImageModel.grid
 
@@ -24,23 +24,27 @@ def settings(
     guidance: float = -1.0,
     top_k: int = -1,
     shape: tuple[int, int] = (0, 0),
-    temperature: float = 1.0,
+    temperature: float = -1.0,
+    top_p: float = -1.0,
     seed: int = 1,
     batch_size: int = 1,
 ) -> RunSettings:
-    sampling = {"temperature": temperature, "top_k": top_k, "top_p": 1.0}
+    sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
     return resolve(Model(), seed, batch_size, guidance, sampling, shape)
 
 
 def test_auto_is_the_models_own_and_is_said() -> None:
     auto = settings()
-    assert (auto.guidance, auto.sampling.top_k, auto.grid) == (7.5, 1000, TokenGrid(4, 4))
-    assert auto.automatic == {"guidance", "top-k", "grid"}
+    assert (auto.guidance, auto.sampling) == (7.5, SamplingSettings(0.7, 1000, 0.9))
+    assert auto.grid == TokenGrid(4, 4)
+    assert auto.automatic == {"guidance", "temperature", "top-k", "top-p", "grid"}
+    own = "guidance 7.5 (auto) · temperature 0.7 (auto) · top-k 1000 (auto) · top-p 0.9 (auto)"
+    assert auto.lines()[0] == own
 
 
 def test_what_is_given_stays() -> None:
-    given = settings(guidance=0.0, top_k=0, shape=(4, 8), temperature=0.5)
-    assert (given.guidance, given.sampling.top_k, given.sampling.temperature) == (0.0, 0, 0.5)
+    given = settings(guidance=0.0, top_k=0, shape=(4, 8), temperature=0.5, top_p=1.0)
+    assert (given.guidance, given.sampling) == (0.0, SamplingSettings(0.5, 0, 1.0))
     assert given.grid == TokenGrid(4, 8) and not given.automatic
 
 
@@ -57,11 +61,6 @@ def test_one_side_of_the_grid_brings_the_other(shape: tuple[int, int], grid: tup
 def test_a_grid_that_the_model_does_not_make_names_those_it_does(shape: tuple[int, int]) -> None:
     with pytest.raises(GridError, match="4 x 4, 4 x 8, 6 x 2"):
         settings(shape=shape)
-
-
-def test_sampling_values_out_of_range_are_refused() -> None:
-    with pytest.raises(DecodingError, match="temperature"):
-        settings(temperature=-1.0)
 
 
 @pytest.mark.parametrize(
@@ -81,6 +80,11 @@ def test_sampling_values_out_of_range_are_refused() -> None:
         ("guidance", "strong", 'guidance .* got "strong"'),
         ("guidance", -0.5, "guidance .* got -0.5"),
         ("top_k", -3, "top_k must be .* or -1 .* got -3"),
+        ("temperature", -0.5, "temperature must be a number from 0 to 10, or -1 .* got -0.5"),
+        ("temperature", 10.5, "temperature .* got 10.5"),
+        ("temperature", "hot", 'temperature .* got "hot"'),
+        ("top_p", 0.0, "top_p must be a number from 0.01 to 1, or -1 .* got 0"),
+        ("top_p", math.nan, "top_p .* got nan"),
     ],
 )
 def test_what_no_widget_holds_is_refused(name: str, value: object, said: str) -> None:
@@ -90,13 +94,16 @@ def test_what_no_widget_holds_is_refused(name: str, value: object, said: str) ->
 
 
 def test_the_ends_of_the_ranges_are_inside() -> None:
-    most = settings(guidance=30.0, top_k=1_000_000, seed=2**64 - 1, batch_size=64)
+    most = settings(
+        guidance=30.0, temperature=10.0, top_k=1_000_000, top_p=1.0, seed=2**64 - 1, batch_size=64
+    )
     assert most.seeds[:2] == (2**64 - 1, 0) and len(most.seeds) == 64 and not most.automatic - {"grid"}
 
 
 def test_the_greedy_decoder_is_temperature_zero_and_says_so() -> None:
-    asked = settings(temperature=0.7, top_k=5)
+    asked = settings(temperature=0.7, top_k=5)  # top-p is automatic
     greedy = for_decoder(asked, greedy_jacobi(3))
     assert greedy.sampling == SamplingSettings(temperature=0.0)
-    assert "temperature 0 (auto)" in greedy.lines()[0] and "top-k off" in greedy.lines()[0]
+    assert greedy.lines()[0] == "guidance 7.5 (auto) · temperature 0 (auto) · top-k off"
+    assert greedy.automatic == {"guidance", "temperature", "grid"}
     assert for_decoder(asked, same_picture(3)) is asked
