@@ -56,8 +56,11 @@ class PictureFacts:
     def from_json(cls, found: dict[str, Any]) -> PictureFacts:
         """ValueError, KeyError or TypeError for what `as_json` does not make; unknown names are left out, so
         that newer files can be read."""
-        known = {field.name for field in fields(cls)}
+        known = {field.name: field.type for field in fields(cls)}
         values = {name: value for name, value in found.items() if name in known}
+        for name, value in values.items():
+            if "str" in known[name] and not isinstance(value, str):
+                raise TypeError(f"{name} is no text")
         if "seed" in values:
             values["seed"] = int(values["seed"])
         if "given_from" in values:

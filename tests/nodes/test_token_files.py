@@ -70,6 +70,7 @@ def test_facts_of_later_versions_are_left_out(tmp_path: Path) -> None:
         ({"tokenizer_vocabulary": "many"}, "header of grid.safetensors is damaged"),
         ({"pictures": "[{}]"}, "header of grid.safetensors is damaged"),
         ({"pictures": "[7]"}, "header of grid.safetensors is damaged"),
+        ({"pictures": '[{"made_by": "x", "prompt": 7}]'}, "header of .*damaged .*prompt is no text"),
         ({"pictures": "nothing"}, "header of grid.safetensors is damaged"),
         ({"pictures": "[]"}, "tells of 0 pictures and holds 1"),
         ({"tokenizer_vocabulary": "7"}, "holds the token 7, and its tokenizer has 0 to 6"),
