@@ -174,7 +174,10 @@ def decode_batch(
     """All pictures, together or in as many parts as the memory asks for."""
     count = len(settings.seeds)
     residents = [model.loaded.resident] + ([model.tokenizer.resident] if previews else [])
-    room = int(ROOM_SHARE * host.room_for_run(model.loaded.resident, model.model.weight_bytes))
+    # A preview decodes one picture at a time.
+    shown = model.tokenizer.tokenizer.picture_bytes(settings.grid.cells) if previews else 0
+    free = host.room_for_run(model.loaded.resident, model.model.weight_bytes)
+    room = int(ROOM_SHARE * free) - shown
 
     def needs(pictures: slice) -> Estimate:
         chosen = part(settings, pictures)
@@ -189,7 +192,7 @@ def decode_batch(
     def decode_part(pictures: slice) -> DecodeResult:
         nonlocal seconds
         chosen = part(settings, pictures)
-        host.load_residents(residents, needs(pictures).run)
+        host.load_residents(residents, needs(pictures).run + shown)
         started = time.perf_counter()
         prompts = [prompt] * len(chosen.seeds)
         result = run(model, prompts, decoder, chosen, previews, progress, pictures.start)
