@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
@@ -15,7 +16,6 @@ from jacobi_ar.model_loaders.image_model import ImageModel
 from jacobi_ar.model_loaders.load import load_image_model
 from safetensors.torch import load_file, save_file
 from torch import Tensor
-from transformers import ChameleonForConditionalGeneration
 
 from .tiny_chameleon import (
     CODES,
@@ -31,6 +31,9 @@ from .tiny_chameleon import (
 )
 from .tiny_tokenizer import write_tokenizer
 from .token_prompt_check import assert_same_logits, stream_logits
+
+if TYPE_CHECKING:
+    from transformers import ChameleonForConditionalGeneration
 
 SQUARE = TokenGrid(4, 4, (ROW_END,))
 

@@ -8,6 +8,7 @@ import json
 import random
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
@@ -22,11 +23,14 @@ from jacobi_ar.model_loaders.token_prompts import TokenPromptModel
 from safetensors.torch import save_file
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from torch import Tensor
-from transformers import Emu3Config, Emu3ForConditionalGeneration
 
 from .reference import randomised
 from .tiny_tokenizer import write_tokenizer
 from .token_prompt_check import assert_same_logits, stream_logits
+from .transformers_classes import from_transformers
+
+if TYPE_CHECKING:
+    from transformers import Emu3ForConditionalGeneration
 
 CODES, FIRST, TOKENS = 64, 200, 400  # codebook, id of code 0, rows of the table
 TEXT = "a cat masterpiece, film grained, best quality. red lowres, bad anatomy, hands, text, error, missing "
@@ -36,6 +40,11 @@ WORD_IDS = {word: 10 + i for i, word in enumerate(dict.fromkeys(TEXT.split()))}
 NAMES = {"<|extra_203|>": 100, "<|extra_200|>": 101, "<|image start|>": 102, "<|image token|>": 103}
 NAMES |= {f"<|visual token {code:06d}|>": FIRST + code for code in range(CODES)}
 GRID = TokenGrid(4, 4, (101,))
+OLDER = {
+    "model.text_model.": "text_model.model.",
+    "lm_head.": "text_model.lm_head.",
+    "model.vqmodel.": "vqmodel.",
+}
 NEGATIVE = (
     "lowres, bad anatomy, bad hands, text, error, missing fingers, extra digit, fewer digits, cropped, worst "
     "quality, low quality, normal quality, jpeg artifacts, signature, watermark, username, blurry."
@@ -66,19 +75,25 @@ def reference() -> Emu3ForConditionalGeneration:
         "hidden_size": 32,
     }
     names = NAMES | {"<image>": 5}
-    config = Emu3Config(text_config=text, vq_config=vq, vocabulary_map=names)
-    return randomised(Emu3ForConditionalGeneration(config))
+    configuration, model = from_transformers("Emu3Config", "Emu3ForConditionalGeneration")
+    config = configuration(text_config=text, vq_config=vq, vocabulary_map=names)
+    return randomised(model(config))
+
+
+def renamed(weights: dict[str, Tensor], names: dict[str, str]) -> dict[str, Tensor]:
+    """The weights by other names, which begin otherwise."""
+    for one, other in names.items():
+        weights = {re.sub(f"^{re.escape(one)}", other, name): tensor for name, tensor in weights.items()}
+    return weights
 
 
 def save(reference: Emu3ForConditionalGeneration, folder: Path, layout: str = "hugging face") -> Path:
     """The reference as a checkpoint folder in one of the published forms."""
     weights = {name: tensor.contiguous().clone() for name, tensor in reference.state_dict().items()}
+    weights = renamed(weights, {old: new for new, old in OLDER.items()})  # transformers below 4.52
     config = json.loads(reference.config.to_json_string())
     if layout == "older hugging face":
-        older = {"model.text_model.": "text_model.model.", "lm_head.": "text_model.lm_head."}
-        older |= {"model.vqmodel.": "vqmodel."}
-        for new, old in older.items():
-            weights = {re.sub(f"^{re.escape(new)}", old, name): t for name, t in weights.items()}
+        weights = renamed(weights, OLDER)
     elif layout == "original":
         weights = {
             name.replace("model.text_model.", "model."): tensor
@@ -86,7 +101,7 @@ def save(reference: Emu3ForConditionalGeneration, folder: Path, layout: str = "h
             if "vqmodel" not in name
         }
         config = {"model_type": "Emu3", **config["text_config"], "image_area": 518400}
-        config["rope_theta"] = config.pop("rope_parameters")["rope_theta"]
+        config["rope_theta"] = config.pop("rope_parameters", config)["rope_theta"]
         config["model_type"] = "Emu3"
     (folder / "config.json").write_text(json.dumps(config))
     write_tokenizer(folder / "tokenizer.json", WORD_IDS, NAMES, TOKENS)
@@ -108,8 +123,9 @@ def test_logits_are_those_of_transformers(
 ) -> None:
     model = load(save(reference, tmp_path, layout))
     assert (model.family, model.tokenizer_kind, model.vocabulary) == ("Emu3", "movq-emu3", CODES)
-    head = reference.lm_head.weight[FIRST : FIRST + CODES]
-    logits = stream_logits(reference.model.text_model, head, FIRST)
+    text = getattr(reference, "model", reference).text_model  # the whole model, in transformers below 4.52
+    head = getattr(reference, "lm_head", None) or text.lm_head
+    logits = stream_logits(getattr(text, "model", text), head.weight[FIRST : FIRST + CODES], FIRST)
     assert_same_logits(model, GRID, ["a red cat", "a cat", ""], logits, 3.0)
 
 

@@ -16,6 +16,8 @@ from jacobi_ar.model_loaders.load_tokenizer import load_image_tokenizer
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from .transformers_classes import from_transformers, image_tokens
+
 GOLDEN = Path(__file__).parent / "golden"
 CLOSE = {"rtol": 1e-4, "atol": 2e-5}
 Weights = dict[str, Tensor]
@@ -125,11 +127,11 @@ def test_chameleon_without_its_decoder_says_where_one_is(tmp_path: Path) -> None
 
 
 def test_chameleon_encodes_as_transformers_does() -> None:
-    transformers = pytest.importorskip("transformers")
-    from transformers.models.chameleon.modeling_chameleon import ChameleonVQVAE
-
+    network, configuration = from_transformers(
+        "ChameleonVQVAE", "ChameleonVQVAEConfig", module="transformers.models.chameleon.modeling_chameleon"
+    )
     weights, _ = golden("chameleon_vqgan_tiny")
-    config = transformers.ChameleonVQVAEConfig(
+    config = configuration(
         embed_dim=16,
         num_embeddings=96,
         latent_channels=16,
@@ -137,12 +139,12 @@ def test_chameleon_encodes_as_transformers_does() -> None:
         base_channels=32,
         channel_multiplier=[1, 2],
     )
-    reference = ChameleonVQVAE(config).eval()
+    reference = network(config).eval()
     reference.load_state_dict({k: v for k, v in weights.items() if not k.startswith("decoder.")})
     images = torch.rand(2, 20, 12, 3, generator=torch.Generator().manual_seed(1))
     pixels = images.permute(0, 3, 1, 2) * 2 - 1
     with torch.no_grad():
-        ids = reference.encode(pixels).image_tokens
+        ids = image_tokens(reference.encode(pixels))
     tokenizer = load(GOLDEN / "chameleon_vqgan_tiny.ckpt")
     assert torch.equal(tokenizer.encode(images).flatten(), ids.flatten())
 
@@ -166,10 +168,10 @@ def test_janus_is_llamagens_network_within_the_model(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("levels", [[1, 2], [1, 1, 2]])
 def test_janus_of_transformers(tmp_path: Path, levels: list[int]) -> None:
-    transformers = pytest.importorskip("transformers")
-    from transformers.models.janus.modeling_janus import JanusVQVAE
-
-    config = transformers.JanusVQVAEConfig(
+    network, configuration = from_transformers(
+        "JanusVQVAE", "JanusVQVAEConfig", module="transformers.models.janus.modeling_janus"
+    )
+    config = configuration(
         embed_dim=8,
         num_embeddings=128,
         latent_channels=32,
@@ -178,7 +180,7 @@ def test_janus_of_transformers(tmp_path: Path, levels: list[int]) -> None:
         num_res_blocks=1,
         num_patches=6,
     )
-    reference = JanusVQVAE(config).eval()
+    reference = network(config).eval()
     randomise(reference, 1)
     reference.quantize.quant_state_dims = [4, 6]
     weights = {f"model.vqmodel.{name}": tensor for name, tensor in reference.state_dict().items()}
@@ -213,8 +215,8 @@ def test_movq_equals_the_official_class(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def emu3() -> nn.Module:
-    transformers = pytest.importorskip("transformers")
-    config = transformers.Emu3VQVAEConfig(
+    network, configuration = from_transformers("Emu3VQVAE", "Emu3VQVAEConfig")
+    config = configuration(
         codebook_size=96,
         base_channels=32,
         channel_multiplier=[1, 1, 2],
@@ -222,7 +224,7 @@ def emu3() -> nn.Module:
         attn_resolutions=[2],
         hidden_size=64,
     )
-    reference = transformers.Emu3VQVAE(config).eval()
+    reference = network(config).eval()
     randomise(reference, 3)
     return reference
 
@@ -268,7 +270,7 @@ def test_emu3_equals_transformers(tmp_path: Path, emu3: nn.Module, layout: str) 
     with torch.no_grad():
         pixels = emu3.decode(ids)
         sizes = torch.tensor([[20, 12]] * 2)
-        encoded = emu3.encode(images.permute(0, 3, 1, 2) * 2 - 1, sizes).image_tokens
+        encoded = image_tokens(emu3.encode(images.permute(0, 3, 1, 2) * 2 - 1, sizes))
     torch.testing.assert_close(tokenizer.decode_raw(ids), pixels, **CLOSE)
     assert torch.equal(tokenizer.encode(images), torch.stack(list(encoded)))
 

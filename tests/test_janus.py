@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
@@ -15,12 +16,14 @@ from jacobi_ar.model_loaders.image_model import ImageModel
 from jacobi_ar.model_loaders.load import load_image_model
 from safetensors.torch import load_file, save_file
 from torch import Tensor
-from transformers import JanusForConditionalGeneration
 
 from .reference import logits_in_windows
 from .tiny_janus import PLAIN_WORDS, SPECIAL, WORDS, logits_of, make_reference, save
 from .tiny_tokenizer import write_tokenizer
 from .token_prompt_check import assert_same_logits
+
+if TYPE_CHECKING:
+    from transformers import JanusForConditionalGeneration
 
 GOLDEN = Path(__file__).parent / "golden" / "janus_original_tiny"
 GRID = TokenGrid(4, 4)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
@@ -12,11 +13,14 @@ from jacobi_ar.model_loaders.errors import CheckpointError
 from jacobi_ar.model_loaders.load import load_image_model
 from jacobi_ar.model_loaders.token_prompts import TokenPromptModel
 from safetensors.torch import save_file
-from transformers import ChameleonConfig, ChameleonForConditionalGeneration
 
 from .reference import randomised
 from .tiny_tokenizer import write_tokenizer
 from .token_prompt_check import assert_same_logits, stream_logits
+from .transformers_classes import from_transformers
+
+if TYPE_CHECKING:
+    from transformers import ChameleonForConditionalGeneration
 
 TOKENS, FIRST, CODES = 171385, 155000, 16384
 TEXT = "Generate an image of 32x32 32x64 768x768 according to the following prompt: a red cat"
@@ -30,7 +34,8 @@ GRID = TokenGrid(4, 4, (151670,))
 @pytest.fixture(scope="module")
 def reference() -> ChameleonForConditionalGeneration:
     vq = {"embed_dim": 8, "num_embeddings": 8, "latent_channels": 8, "resolution": 32, "base_channels": 32}
-    config = ChameleonConfig(
+    configuration, model = from_transformers("ChameleonConfig", "ChameleonForConditionalGeneration")
+    config = configuration(
         vocab_size=TOKENS,
         hidden_size=24,
         intermediate_size=32,
@@ -40,7 +45,7 @@ def reference() -> ChameleonForConditionalGeneration:
         vq_config=vq | {"channel_multiplier": [1, 1], "num_res_blocks": 1},
         vocabulary_map={"IMGIMGAZ": 4, "<image>": 5},
     )
-    return randomised(ChameleonForConditionalGeneration(config))
+    return randomised(model(config))
 
 
 @pytest.fixture(scope="module")

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
-from transformers import ChameleonConfig, ChameleonForConditionalGeneration
 
 from .reference import randomised
 from .tiny_tokenizer import write_tokenizer
+from .transformers_classes import from_transformers
+
+if TYPE_CHECKING:
+    from transformers import ChameleonForConditionalGeneration
 
 CODES, FIRST, TOKENS = 64, 4, 256  # codebook, id of code 0, rows of the table
 HEADS, KV_HEADS, HEAD_DIM = 6, 2, 8
@@ -36,7 +40,8 @@ def make_reference(swin: bool) -> ChameleonForConditionalGeneration:
         "channel_multiplier": [1, 1],
         "num_res_blocks": 1,
     }
-    config = ChameleonConfig(
+    configuration, model = from_transformers("ChameleonConfig", "ChameleonForConditionalGeneration")
+    config = configuration(
         vocab_size=TOKENS,
         hidden_size=HEADS * HEAD_DIM,
         intermediate_size=64,
@@ -49,7 +54,7 @@ def make_reference(swin: bool) -> ChameleonForConditionalGeneration:
         vq_config=vq,
         vocabulary_map={**{name: i for name, i in SPECIAL.items()}, "<image>": 199},
     )
-    return randomised(ChameleonForConditionalGeneration(config))
+    return randomised(model(config))
 
 
 def weights_of(reference: ChameleonForConditionalGeneration, groups: tuple[int, int]) -> dict[str, Tensor]:

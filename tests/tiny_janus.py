@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
-from transformers import (
-    JanusConfig,
-    JanusForConditionalGeneration,
-    JanusVisionConfig,
-    JanusVQVAEConfig,
-    LlamaConfig,
-)
 
 from .reference import Logits, additive, randomised
 from .tiny_tokenizer import write_tokenizer
+from .transformers_classes import from_transformers
+
+if TYPE_CHECKING:
+    from transformers import JanusForConditionalGeneration
 
 WORDS = {"<|User|>:": 5, "red": 6, "cat": 7, "<|Assistant|>:": 9, "<|User|>": 10, "<|Assistant|>": 11}
 WORDS |= {"User:": 12, "Assistant:": 13, "a": 14, "on": 15, "mat": 16}
@@ -27,7 +25,14 @@ PLAIN_WORDS = {word: number for word, number in WORDS.items() if "<|" not in wor
 
 def make_reference() -> JanusForConditionalGeneration:
     """transformers' class, tiny and random, 4 x 4 tokens, 3 heads of 16."""
-    text = LlamaConfig(
+    model, configuration, vision_part, vq_part, text_part = from_transformers(
+        "JanusForConditionalGeneration",
+        "JanusConfig",
+        "JanusVisionConfig",
+        "JanusVQVAEConfig",
+        "LlamaConfig",
+    )
+    text = text_part(
         hidden_size=48,
         intermediate_size=80,
         num_hidden_layers=2,
@@ -39,7 +44,7 @@ def make_reference() -> JanusForConditionalGeneration:
         rope_theta=5000.0,
         rms_norm_eps=1e-4,
     )
-    vision = JanusVisionConfig(
+    vision = vision_part(
         hidden_size=32,
         num_hidden_layers=1,
         num_attention_heads=2,
@@ -48,7 +53,7 @@ def make_reference() -> JanusForConditionalGeneration:
         projection_dim=48,
         num_image_tokens=16,
     )
-    vq = JanusVQVAEConfig(
+    vq = vq_part(
         embed_dim=8,
         num_embeddings=128,
         latent_channels=32,
@@ -59,8 +64,8 @@ def make_reference() -> JanusForConditionalGeneration:
         image_token_embed_dim=48,
     )
     torch.manual_seed(0)
-    config = JanusConfig(text_config=text, vision_config=vision, vq_config=vq, image_token_id=3)
-    return randomised(JanusForConditionalGeneration(config))
+    config = configuration(text_config=text, vision_config=vision, vq_config=vq, image_token_id=3)
+    return randomised(model(config))
 
 
 def original_names(weights: dict[str, Tensor]) -> dict[str, Tensor]:
