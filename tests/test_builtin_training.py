@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from jacobi_ar.model_loaders.errors import CheckpointError
@@ -89,6 +91,21 @@ def test_the_card_names_every_source_and_figure(home: Path) -> None:
         assert source.licence in ALLOWED
     assert "16 names, 1 seeds each" in text and "share-alike" not in text
     assert "| transformer | " in text and " | 1 | 12 | " in text
+
+
+def test_a_transformer_does_not_go_on_with_other_tokens(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(home, copy)
+    command = ["--smoke", "--home", str(copy), "--device", "cpu"]
+    assert run(["tokens", *command], None) == 0
+    assert "the tokens are those of this tokenizer" in capsys.readouterr().out
+    lessons = dict(np.load(copy / "lessons.npz"))
+    lessons["tokens"][0, 0] = (lessons["tokens"][0, 0] + 1) % 32
+    np.savez(copy / "lessons.npz", **lessons)
+    assert run(["transformer", *command], None) == 1
+    assert "not those that this transformer has learnt" in capsys.readouterr().err
 
 
 class Toy:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from torch import nn
 from ...model_loaders.load import BUILTIN_MODEL
 from ...model_loaders.load_tokenizer import BUILTIN_TOKENIZER
 from ..problem import Problem
+from ..stamps import Stamps
 from . import drawings, evaluate, export, settings
 from .card import card
 from .loop import averaged_state, progress_of
@@ -54,6 +56,10 @@ class Place:
         return self.home / "transformer"
 
     @property
+    def stamps(self) -> Stamps:
+        return Stamps(self.home / "stamps")
+
+    @property
     def weights(self) -> evaluate.Weights:
         return evaluate.Weights(self.home / export.TRANSFORMER, self.home / export.TOKENIZER)
 
@@ -85,14 +91,25 @@ def write_tokenizer(place: Place) -> None:
 def tokens(place: Place) -> bool:
     found = drawings.load(_needed(place.drawings, "drawings.json", "data"))
     _needed(place.tokenizer, "checkpoint.pt", "tokenizer")
+    made_from = f"{progress_of(place.tokenizer).step} steps, {place.settings.choice}"
+    if (place.home / "lessons.npz").exists() and place.stamps.done("tokens", made_from):
+        print("the tokens are those of this tokenizer")
+        return True
     network = export.load_tokenizer_network(place.tokenizer, place.settings.tokenizer.size)
     tokenise(place.home, found, place.settings.choice, network)
     write_tokenizer(place)
+    place.stamps.write("tokens", made_from)
     return True
 
 
 def transformer(place: Place) -> bool:
     lessons = load_lessons(_needed(place.home, "lessons.npz", "tokens"))
+    learnt = hashlib.sha256(lessons.tokens.numpy().tobytes()).hexdigest()
+    if (place.transformer / "checkpoint.pt").exists() and not place.stamps.done("transformer", learnt):
+        raise Problem(
+            "the tokens are not those that this transformer has learnt", f"move {place.transformer} away"
+        )
+    place.stamps.write("transformer", learnt)
     found = drawings.load(place.drawings)
     plan = place.settings.transformer
     look = _look(place, lessons, evaluate.References(found, lessons))

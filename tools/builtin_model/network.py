@@ -23,10 +23,6 @@ class Size:
     rope_base: float = 100.0
     norm_eps: float = 1e-5
 
-    @property
-    def cells(self) -> int:
-        return self.grid**2
-
     def settings(self) -> dict[str, object]:
         """For the metadata of the file."""
         return {"family": "builtin"} | asdict(self)
