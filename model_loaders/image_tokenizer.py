@@ -81,9 +81,7 @@ class ImageTokenizer:
         """
         self._check_tokens(tokens)
         device = self._device(device)
-        codes = self.codebook[tokens.cpu().long()].permute(
-            0, 3, 1, 2
-        )  # [B, rows, cols, c] -> [B, c, rows, cols]
+        codes = self.codebook[tokens.cpu().long()].permute(0, 3, 1, 2)  # -> [B, c, rows, cols]
         pictures = []
         for one in codes.split(1):
             pixels, strips = self._run("decode", one.to(device, self.dtype), strips)

@@ -16,10 +16,8 @@ from .families import FAMILIES, builtin_vq
 from .image_tokenizer import ImageTokenizer, Operations
 
 BUILTIN_TOKENIZER = Path(__file__).parent / "builtin" / "builtin_vq.safetensors"
-KINDS: tuple[ModuleType, ...] = (
-    builtin_vq,
-    vq_files,
-)  # each has recognise(checkpoint) and load(checkpoint, …)
+# Each has recognises(checkpoint) and load(checkpoint, …).
+KINDS: tuple[ModuleType, ...] = (builtin_vq, vq_files)
 
 
 def load_image_tokenizer(
@@ -45,7 +43,7 @@ def load_opened_tokenizer(
     within = packed is not None or any(family.recognises(checkpoint) for family in FAMILIES)
     checkpoint = packed or checkpoint
     for kind in KINDS:
-        if kind.recognise(checkpoint):
+        if kind.recognises(checkpoint):
             vq = kind.load(checkpoint, device=device, dtype=dtype, operations=operations)
             return replace(vq, within_model=within)
     names = ", ".join(list(checkpoint.tensors)[:3])

@@ -22,7 +22,7 @@ OWN = ("encoder.", "decoder.", "quant_conv.", "post_quant_conv.")
 JANUS = "gen_vision_model."  # what puts LlamaGen's network into Janus' file
 
 
-def recognise(checkpoint: Checkpoint) -> bool:
+def recognises(checkpoint: Checkpoint) -> bool:
     return find_names(checkpoint) is not None
 
 

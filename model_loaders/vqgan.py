@@ -75,9 +75,8 @@ class Attention(nn.Module):
     def forward(self, x: Tensor, guide: Tensor | None = None, queries: int = 0) -> Tensor:
         """[B, c, h, w]; `queries` at a time, by default all"""
         y = apply_norm(self.norm, x, guide)
-        q, k, v = (
-            f(y).flatten(2).transpose(1, 2)[:, None] for f in (self.q, self.k, self.v)
-        )  # [B, 1, h w, c]
+        # [B, c, h, w] -> [B, 1, h w, c]
+        q, k, v = (f(y).flatten(2).transpose(1, 2)[:, None] for f in (self.q, self.k, self.v))
         some = q.split(queries or q.shape[2], dim=2)
         y = torch.cat([F.scaled_dot_product_attention(part, k, v) for part in some], dim=2)
         return x + self.proj_out(y[:, 0].transpose(1, 2).reshape(x.shape))

@@ -44,7 +44,7 @@ class Network(nn.Module):
         return self.encoder(pixels)
 
 
-def recognise(checkpoint: Checkpoint) -> bool:
+def recognises(checkpoint: Checkpoint) -> bool:
     return checkpoint.metadata.get("family") == FAMILY and "codebook" in checkpoint
 
 
