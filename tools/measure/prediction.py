@@ -1,7 +1,7 @@
 """Why verification prediction (SJD-VP) gains or loses: how far its law and SJD's lie from the next target
 law.
 
-python tools/measure/prediction.py [--pictures 20] [--json FILE] [--write]
+python tools/measure/prediction.py [--pictures 20] [--json FILE] [--table-only] [--write]
 
 A draft is kept with probability 1 - TV(declared law, next target law) by any exact test, so a redraft law is
 better exactly when it lies nearer to the target law of the next step. Plain SJD runs on the built-in model;
@@ -15,6 +15,7 @@ docs/measured.md.
 from __future__ import annotations
 
 import argparse
+import json
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,6 +31,7 @@ from torch import Tensor
 
 WINDOW, GROWTH, DECAY, CAP, TINY = 31, 3, 0.5, 10.0, 1e-30
 STRENGTHS = (-0.25, 0.0, 0.5, 1.0)
+DRAWS = ("fresh", "maximal coupling")
 CONDITIONS = {"prompts, guidance 2": 2.0, "no prompt": 1.0}
 FIRST = "first column"  # the draft whose test comes next
 BEHIND = "columns behind it"
@@ -127,20 +129,29 @@ def main() -> None:
     )
     parser.add_argument("--pictures", type=int, default=50, help="pictures a row (default 50)")
     parser.add_argument("--json", type=Path, default=ROOT / "docs" / "measured" / "prediction.json")
+    parser.add_argument("--table-only", action="store_true", help="from the JSON file, measuring nothing")
     parser.add_argument("--write", action="store_true", help="put the table into docs/measured.md")
     options = parser.parse_args()
-    model, found, rows = builtin_model(), {}, []
-    for condition in CONDITIONS:
-        for draw in ("fresh", "maximal coupling"):
-            found[f"{condition}, {draw}"] = result = watch(model, condition, options.pictures, draw)
-            rows += [row(condition, draw, where, means) for where, means in result.items()]
-    write_json(options.json, found)
+    if not options.table_only:
+        model = builtin_model()
+        means = {
+            condition: {draw: watch(model, condition, options.pictures, draw) for draw in DRAWS}
+            for condition in CONDITIONS
+        }
+        caption = f"{options.pictures} pictures a condition, window {WINDOW}. {machine()}."
+        write_json(options.json, {"caption": caption, "means": means})
+    found = json.loads(options.json.read_text(encoding="utf-8"))
+    rows = [
+        row(condition, draw, where, means)
+        for condition, draws in found["means"].items()
+        for draw, columns in draws.items()
+        for where, means in columns.items()
+    ]
     head = ["condition", "draws", "column", "columns"]
     head += [f"kept, s = {strength:g}" for strength in STRENGTHS]
     head += ["kept, undeclared", "mass that grew", "the same tokens' mass at the next step"]
     head += ["share of kept drafts that had grown"]
-    caption = f"{options.pictures} pictures a condition, window {WINDOW}. {machine()}."
-    table = f"{markdown_table(head, rows)}\n\n{caption}"
+    table = f"{markdown_table(head, rows)}\n\n{found['caption']}"
     print(table)
     if options.write:
         write_block(ROOT / "docs" / "measured.md", "prediction", table)
