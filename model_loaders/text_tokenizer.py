@@ -62,8 +62,8 @@ def read_tokenizer(text: str, description: str) -> Any:
         from tokenizers import Tokenizer
     except (ImportError, OSError) as error:
         raise DependencyError(
-            f"text prompts need the Python package tokenizers, which does not import ({error}). Install it "
-            f'for the Python that runs here: "{sys.executable}" -m pip install --upgrade tokenizers'
+            f"{description} is read by the Python package tokenizers, which does not import ({error}). "
+            f'Install it: "{sys.executable}" -m pip install --upgrade tokenizers'
         ) from error
     try:
         tokenizer = Tokenizer.from_str(text)
