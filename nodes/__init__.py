@@ -34,7 +34,7 @@ from .prompt_list import JacobiARPromptList
 from .row_decoders import JacobiARDecoderPJD, JacobiARDecoderZipAR
 from .save_picture import JacobiARSavePicture
 from .save_tokens import JacobiARSaveTokens
-from .tree_decoder import JacobiARDecoderTree
+from .tree_decoder import JacobiARDecoderSamePictureTree, JacobiARDecoderTree
 
 NODES: list[type[io.ComfyNode]] = [
     JacobiARLoadModel,
@@ -66,6 +66,7 @@ NODES: list[type[io.ComfyNode]] = [
     JacobiARSavePicture,
     JacobiARCompareTokens,
     JacobiARDecoderTree,
+    JacobiARDecoderSamePictureTree,
 ]
 
 

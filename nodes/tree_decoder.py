@@ -1,4 +1,4 @@
-"""The decoder node that tries several guesses side by side."""
+"""The decoder nodes that try several guesses side by side."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from .. import decoding
 from .decoder_parts import (
     CATEGORY,
     SAME_DISTRIBUTION,
+    SAME_PICTURE,
     decoder_output,
     initialiser_input,
     on_wire,
@@ -15,6 +16,29 @@ from .decoder_parts import (
 )
 from .errors import explained
 from .inputs import known_parts
+
+
+def tree_inputs() -> list[io.Input]:
+    """The shape of the tree."""
+    return [
+        io.Int.Input(
+            "siblings",
+            default=3,
+            min=2,
+            max=8,
+            tooltip="Guesses for each place of the tree (2 to 8, default 3; the paper has 4). With "
+            "depth 2, 3 siblings add 10 places to a pass and 4 add 18: free on a GPU, not on a CPU.",
+        ),
+        io.Int.Input(
+            "depth",
+            default=2,
+            min=1,
+            max=4,
+            tooltip="Places in a row that have siblings, counted from the next token (1 to 4, "
+            "default 2). Every combination is tried, so the cost grows quickly: at most 400 extra "
+            "places. The paper counts the last known token too: its 3 is 2 here.",
+        ),
+    ]
 
 
 class JacobiARDecoderTree(io.ComfyNode):
@@ -31,23 +55,7 @@ class JacobiARDecoderTree(io.ComfyNode):
             "so most on open prompts; each pass computes more places. " + SAME_DISTRIBUTION,
             inputs=[
                 window_input(31),
-                io.Int.Input(
-                    "siblings",
-                    default=3,
-                    min=2,
-                    max=8,
-                    tooltip="Guesses for each place of the tree (2 to 8, default 3; the paper has 4). With "
-                    "depth 2, 3 siblings add 10 places to a pass and 4 add 18: free on a GPU, not on a CPU.",
-                ),
-                io.Int.Input(
-                    "depth",
-                    default=2,
-                    min=1,
-                    max=4,
-                    tooltip="Places in a row that have siblings, counted from the next token (1 to 4, "
-                    "default 2). Every combination is tried, so the cost grows quickly: at most 400 extra "
-                    "places. The paper counts the last known token too: its 3 is 2 here.",
-                ),
+                *tree_inputs(),
                 initialiser_input("uniform"),
                 io.Combo.Input(
                     "draw",
@@ -67,3 +75,27 @@ class JacobiARDecoderTree(io.ComfyNode):
         with explained(cls.NAME):
             known_parts(initialiser, draw)
             return on_wire(decoding.sjd_tree(window, siblings, depth, initialiser, draw))
+
+
+class JacobiARDecoderSamePictureTree(io.ComfyNode):
+    NAME = "Decoder: Same-Picture Tree"
+
+    @classmethod
+    def define_schema(cls) -> io.Schema:
+        return io.Schema(
+            node_id="JacobiARDecoderSamePictureTree",
+            display_name=cls.NAME,
+            category=CATEGORY,
+            description="Same-Picture Jacobi with several guesses for each of the next tokens: those that "
+            "came closest last time stand by (as SJD-PAC has them, arXiv 2603.18599). Fewer passes on open "
+            "prompts; each pass computes more places, in another order, so that ties may fall the other way "
+            "more often than with Same-Picture Jacobi. " + SAME_PICTURE,
+            inputs=[window_input(31), *tree_inputs(), initialiser_input("uniform")],
+            outputs=[decoder_output("same picture")],
+        )
+
+    @classmethod
+    def execute(cls, window: int, siblings: int, depth: int, initialiser: str) -> io.NodeOutput:
+        with explained(cls.NAME):
+            known_parts(initialiser)
+            return on_wire(decoding.same_picture_tree(window, siblings, depth, initialiser))

@@ -199,11 +199,12 @@ def filled(text: str, blocks: Mapping[str, str]) -> str:
             f"needs the blocks {', '.join(blocks)}, each once; it has {', '.join(names) or 'none'}"
         )
     for name, block in blocks.items():
-        start, end = f"<!-- {name} -->\n", f"\n<!-- /{name} -->"
-        if end not in text:
-            raise ValueError(f"the block {name} has no end")
+        start, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
         before, rest = text.split(start)
-        text = before + start + block + end + rest.split(end, 1)[1]
+        _, found, after = rest.partition(end)
+        if not found:
+            raise ValueError(f"the block {name} has no end")
+        text = f"{before}{start}{block}\n{end}{after}"
     return text
 
 

@@ -31,7 +31,9 @@ MAIN = [
         "a draft stands where it is step-by-step decoding's own draw",
     ),
     Entry("Same-Picture Rows", "same_picture_rows(window=31, threshold=4)"),
-    Entry("Same-Picture Tree", "same_picture_tree(window=31)"),
+    Entry(
+        "Same-Picture Tree", "same_picture_tree(window=31)", "with runners-up of the next guesses standing by"
+    ),
     Entry(
         "Greedy Jacobi",
         "greedy_jacobi(window=31)",
