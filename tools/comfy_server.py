@@ -14,7 +14,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -45,6 +45,7 @@ class ComfyServer:
         cpu: bool | None = None,
         python: Path | None = None,
         threads: int | None = None,
+        options: Sequence[str] = (),
     ) -> None:
         self.comfyui = comfyui
         self.base = dev_folder / "base"
@@ -55,6 +56,7 @@ class ComfyServer:
         self.python = python or Path(sys.executable)
         self.cpu = not torch_has_gpu() if cpu is None else cpu
         self.threads = threads  # of torch on the CPU; None leaves it to torch
+        self.options = options  # more of ComfyUI's own
         self.process: subprocess.Popen[bytes] | None = None
         self.boot_seconds = 0.0
 
@@ -66,6 +68,7 @@ class ComfyServer:
             "--disable-api-nodes", "--disable-all-custom-nodes", "--whitelist-custom-nodes", PACKAGE_FOLDER,
             "--preview-method", self.preview_method,
             *(["--cpu"] if self.cpu else []),
+            *self.options,
         ]  # fmt: skip
 
     def __enter__(self) -> ComfyServer:

@@ -139,8 +139,8 @@ class Environment:
         self.stamps.write("torch", made_from)
 
     def install_companion(self, module: str, mend: Callable[[Path], None]) -> None:
-        """ComfyUI imports torchvision at boot, since 0.9 or so torchaudio too. `mend` is given the folder of
-        a wheel that was built for another torch."""
+        """ComfyUI imports torchvision at boot, newer ones (0.30) torchaudio too. `mend` is given the folder
+        of a wheel that was built for another torch."""
         if self.stamps.done(module, "done"):
             return
         if not self.imports(module):

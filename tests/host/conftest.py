@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from jacobi_ar.tests.host.support import Host
 from jacobi_ar.tools import client
-from jacobi_ar.tools.browser import how_to_get_chromium, launch
+from jacobi_ar.tools.browser import how_to_get_chromium, launch, open_comfyui
 from jacobi_ar.tools.comfy_server import ComfyServer, empty_base
 from jacobi_ar.tools.commands import PREPARED, dev_folder
 
@@ -49,8 +49,7 @@ def host(server: ComfyServer) -> Host:
 @pytest.fixture
 def fresh(host: Host) -> Host:
     """The server with nothing cached from earlier tests."""
-    client.post(host.url, "/free", {"unload_models": True, "free_memory": True})
-    host.run(EMPTY)  # memory is freed before the next prompt, so this one takes the old results along
+    host.forget()
     return host
 
 
@@ -65,7 +64,9 @@ def chromium() -> Iterator[Any]:
         browser.close()
 
 
-EMPTY: dict[str, dict[str, Any]] = {
-    "1": {"class_type": "EmptyImage", "inputs": {"width": 8, "height": 8, "batch_size": 1, "color": 0}},
-    "2": {"class_type": "PreviewImage", "inputs": {"images": ["1", 0]}},
-}
+@pytest.fixture
+def page(chromium: Any, host: Host) -> Iterator[Any]:
+    """ComfyUI's page, ready and settled."""
+    tab = open_comfyui(chromium, host.url)
+    yield tab
+    tab.close()

@@ -21,6 +21,10 @@ WORKFLOWS = sorted((ROOT / "workflows").glob("*.json"))
 SNAPSHOT = Path(__file__).with_name("schema_snapshot.json")
 PREFIX = "JacobiAR"
 LOAD = "JacobiARLoadModel"
+EMPTY: Prompt = {
+    "1": {"class_type": "EmptyImage", "inputs": {"width": 8, "height": 8, "batch_size": 1, "color": 0}},
+    "2": {"class_type": "PreviewImage", "inputs": {"images": ["1", 0]}},
+}
 
 
 @dataclass
@@ -49,6 +53,11 @@ class Host:
 
     def interrupt(self) -> None:
         client.post(self.url, "/interrupt")
+
+    def forget(self) -> None:
+        """Drops the models and every cached result."""
+        client.post(self.url, "/free", {"unload_models": True, "free_memory": True})
+        self.run(EMPTY)  # memory is freed before the next prompt, so this one takes the old results along
 
 
 def read_workflow(name: str) -> dict[str, Any]:

@@ -3,14 +3,13 @@ development folder."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from jacobi_ar.tests.host.support import WORKFLOWS, Host, node_of, read_workflow
-from jacobi_ar.tools.browser import LOADED, NEXT_END, RUN_BUTTON, open_comfyui, run_by_click
+from jacobi_ar.tools.browser import LOADED, NEXT_END, RUN_BUTTON, run_by_click
 from jacobi_ar.tools.comfy_server import PACKAGE_FOLDER
 from jacobi_ar.tools.commands import dev_folder
 from jacobi_ar.tools.demo import GENERATE
@@ -50,14 +49,6 @@ GREY_SHARE = """id => {
 SET_WIDGET = """([id, name, value]) => {
     window.app.graph.getNodeById(id).widgets.find(widget => widget.name === name).value = value
 }"""
-
-
-@pytest.fixture
-def page(chromium: Any, host: Host) -> Iterator[Any]:
-    """ComfyUI's page, ready and settled."""
-    tab = open_comfyui(chromium, host.url)
-    yield tab
-    tab.close()
 
 
 def open_workflow(page: Any, workflow: dict[str, Any]) -> None:

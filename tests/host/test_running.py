@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import io
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 from jacobi_ar.tests.host.support import LOAD, Host, node_of, when_progress
 from jacobi_ar.tools import client
-from jacobi_ar.tools.comfy_server import ComfyServer
 from jacobi_ar.tools.demo import ENCODE, GENERATE, facts_of
 from PIL import Image
 
@@ -44,15 +42,6 @@ def test_a_preview_of_the_partly_filled_picture_comes_on_the_generate_node(host:
 def grey_share(picture: Image.Image) -> float:
     """How much of a preview is still open: open cells are grey."""
     return float((np.abs(np.asarray(picture).astype(int) - 128).max(-1) < 12).mean())
-
-
-def test_no_preview_comes_where_none_is_wanted(comfyui: Path, host: Host, test_folder: Path) -> None:
-    with ComfyServer(comfyui, test_folder, name="no-previews", preview_method="none", threads=1) as quiet:
-        other = Host(quiet.url, host.classes)
-        run = other.run(other.quickstart(**SLOW, seed=13))
-    assert run.status == "success" and run.data("progress")
-    assert not run.previews
-    assert facts_of(run)["preview_seconds"] == 0
 
 
 def test_cancelling_stops_within_a_step_and_the_next_run_is_clean(host: Host) -> None:
