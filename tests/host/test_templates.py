@@ -1,0 +1,67 @@
+"""The templates as a person uses them: the address of its card, the Run button, the picture that the card
+shows.
+
+Three by default; JACOBI_AR_EVERY_TEMPLATE=1 takes all of them, about a quarter of a minute each.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from typing import Any
+
+import pytest
+from jacobi_ar.tests.host.support import WORKFLOWS, Host, read_workflow
+from jacobi_ar.tests.host.thumbnails import ALIKE, WITH_SECONDS, card_of, difference, sheet_of
+from jacobi_ar.tools import client
+from jacobi_ar.tools.browser import LOADED, run_by_click
+from jacobi_ar.tools.comfy_server import PACKAGE_FOLDER
+from PIL import Image
+
+pytestmark = [pytest.mark.host, pytest.mark.browser]
+
+EVERY = os.environ.get("JACOBI_AR_EVERY_TEMPLATE", "0") != "0"
+SHOWN = [path.stem for path in WORKFLOWS] if EVERY else ["quickstart", "prompt_list", "report"]
+OPENED = "types => window.app.graph._nodes.map(node => node.type).sort().join() === types"
+UNKNOWN = (
+    "() => window.app.graph._nodes.filter(n => !LiteGraph.registered_node_types[n.type]).map(n => n.type)"
+)
+# Node id -> the pictures that it shows after the run, as /view takes them.
+RESULTS = """() => Object.fromEntries(Object.entries(window.app.nodeOutputs)
+    .map(([id, output]) => [id, output?.images ?? []]).filter(([, images]) => images.length))"""
+
+
+def open_template(page: Any, host: Host, name: str) -> None:
+    """By the address behind its card."""
+    page.goto(f"{host.url}/?template={name}&source={PACKAGE_FOLDER}")
+    page.wait_for_function(LOADED)
+    types = sorted(node["type"] for node in read_workflow(name)["nodes"])
+    page.wait_for_function(OPENED, arg=",".join(types))
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_a_template_gives_the_picture_on_its_card(page: Any, host: Host, name: str) -> None:
+    open_template(page, host, name)
+    assert page.evaluate(UNKNOWN) == []
+    assert run_by_click(page) == "execution_success"
+    shown = {
+        node: [Image.open(io.BytesIO(client.fetch_image(host.url, image))) for image in images]
+        for node, images in page.evaluate(RESULTS).items()
+    }
+    assert shown
+    card = card_of(name)
+    if name in WITH_SECONDS:
+        assert any(min(pictures[0].size) >= card.width for pictures in shown.values())
+    else:
+        assert min(difference(sheet_of(pictures), card) for pictures in shown.values()) < ALIKE
+
+
+def test_cards_of_other_pictures_are_not_taken_for_alike() -> None:
+    cards = {path.stem: card_of(path.stem) for path in WORKFLOWS}
+    alike = {
+        (one, other)
+        for one in cards
+        for other in cards
+        if one < other and difference(cards[one], cards[other]) < ALIKE
+    }
+    assert alike == {("sjd_pac", "upscale_after")}  # the same castle, once enlarged
