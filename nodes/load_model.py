@@ -98,6 +98,11 @@ class JacobiARLoadModel(io.ComfyNode):
         )
 
     @classmethod
+    def validate_inputs(cls, model: object) -> bool:
+        """Takes the check of the list of models from ComfyUI: our own, at the run, says where to get one."""
+        return True
+
+    @classmethod
     def fingerprint_inputs(cls, model: str, tokenizer: str, text_encoder: str, dtype: str) -> str:
         """Changes with the files, so that a replaced file is loaded anew."""
         places = (

@@ -12,6 +12,7 @@ from ..model_loaders.image_model import ImageModel
 from ..model_loaders.image_tokenizer import ImageTokenizer
 from ..model_loaders.load_tokenizer import load_image_tokenizer
 from ..model_loaders.look import look
+from ..model_loaders.published import where_to_get
 from . import host
 from .model_files import Signature, folder_choices, pick, signature, weight_choices
 
@@ -27,7 +28,7 @@ class Choices:
     folders: list[Path]
 
     def pick(self, field: str, choice: object) -> Path:
-        return pick(field, choice, self.files, self.folders)
+        return pick(field, choice, self.files, self.folders, where_to_get(choice))
 
 
 def models() -> Choices:

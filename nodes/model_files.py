@@ -76,15 +76,21 @@ def text_encoder_in(folders: dict[str, Path]) -> Path | None:
     return None
 
 
-def pick(field: str, choice: object, choices: dict[str, Path], roots: Iterable[Path]) -> Path:
-    """The path behind a shown name; a ValueError that says what there is where the name is unknown."""
+def pick(
+    field: str, choice: object, choices: dict[str, Path], roots: Iterable[Path], source: str = ""
+) -> Path:
+    """The path behind a shown name; a ValueError that says what there is where the name is unknown.
+
+    `source` says where it can be had, as sentences without the last full stop.
+    """
     if isinstance(choice, str) and choice in choices:
         return choices[choice]
     listed = ", ".join(choices) if choices else "nothing"
     where = " and ".join(str(root) for root in roots) or "no folder"
+    todo = source or "Put it there, or name its folder in extra_model_paths.yaml"
     raise ValueError(
-        f"{field} {shown(choice)} was not found. Looked in {where} and found: {listed}. Put it there, or "
-        "name its folder in extra_model_paths.yaml; then press R to refresh and choose again."
+        f"{field} {shown(choice)} was not found. Looked in {where} and found: {listed}. {todo}; then press R "
+        "to refresh and choose again."
     )
 
 

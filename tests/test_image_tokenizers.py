@@ -215,9 +215,13 @@ def test_movq_equals_the_official_class(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def emu3() -> nn.Module:
+    return emu3_network()
+
+
+def emu3_network(codes: int = 96) -> nn.Module:
     network, configuration = from_transformers("Emu3VQVAE", "Emu3VQVAEConfig")
     config = configuration(
-        codebook_size=96,
+        codebook_size=codes,
         base_channels=32,
         channel_multiplier=[1, 1, 2],
         num_res_blocks=2,

@@ -10,19 +10,11 @@ import numpy as np
 import pytest
 import torch
 from jacobi_ar.tests.host.support import LOAD, Host, node_of
-from jacobi_ar.tests.toy_families import CODES, GOLDEN, janus, lumina
+from jacobi_ar.tests.toy_families import janus, lumina
+from jacobi_ar.tests.toy_published import include, picture_network
 from jacobi_ar.tools.demo import GENERATE, facts_of
-from safetensors.torch import load_file, save_file
-from torch import Tensor
 
 pytestmark = pytest.mark.host
-
-
-def picture_network(file: str, key: str) -> dict[str, Tensor]:
-    """A tiny image tokenizer with as many codes as the toys have."""
-    weights = torch.load(GOLDEN / file, weights_only=True)[key]
-    table = weights["quantize.embedding.weight"]
-    return weights | {"quantize.embedding.weight": torch.randn(CODES, table.shape[1])}
 
 
 @pytest.fixture
@@ -39,12 +31,7 @@ def published_janus(models: Path) -> str:
     """With its image tokenizer in the same file, in the folder of another package."""
     (models / "Janus-Pro").mkdir(parents=True, exist_ok=True)
     folder = janus(models / "Janus-Pro" / "toy")
-    weights = load_file(folder / "model.safetensors")
-    network = picture_network("llamagen_vq_tiny.pt", "model")
-    save_file(
-        weights | {f"gen_vision_model.{name}": tensor for name, tensor in network.items()},
-        folder / "model.safetensors",
-    )
+    include(folder, picture_network("llamagen_vq_tiny.pt", "model"), "gen_vision_model.")
     return "Janus-Pro/toy"
 
 
