@@ -14,6 +14,7 @@ from .token_files import read_tokens, token_choices
 from .values import TokenGridValue
 
 EXAMPLE = "example (built-in model)"
+MOST_PROMPT = 300  # characters of a prompt on the node
 EXAMPLE_FILE = Path(__file__).with_name("example_tokens.safetensors")
 
 
@@ -87,7 +88,7 @@ def described(tokens: TokenGridValue) -> str:
     ]
     for facts in tokens.facts[:4]:
         told = [
-            f'"{facts.prompt}"' if facts.prompt else "",
+            shown(facts.prompt, MOST_PROMPT) if facts.prompt else "",
             f"seed {facts.seed}" if facts.seed is not None else "",
         ]
         lines.append(" · ".join(part for part in (*told, facts.decoder or facts.made_by) if part))

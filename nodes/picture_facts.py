@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from .package_version import package_version
 
 PNG_KEY = "jacobi_ar"  # of the text chunk
 GENERATED, ENCODED = "Generate Image Tokens", "Encode Image to Tokens"
+MOST_SOURCES = 50  # pictures that one goes back to, in a file; JSON readers limit how deep they go
 
 
 @dataclass(frozen=True)
@@ -42,14 +43,15 @@ class PictureFacts:
         if not self.version:
             object.__setattr__(self, "version", package_version())
 
-    def as_json(self) -> dict[str, Any]:
-        """JSON values without what does not apply. The seed is a string: 64 bits are too many for a
-        JavaScript number."""
-        found = {name: value for name, value in asdict(self).items() if value not in (None, "")}
+    def as_json(self, sources: int = MOST_SOURCES) -> dict[str, Any]:
+        """JSON values without what does not apply, going back so many `sources`. The seed is a string: 64
+        bits are too many for a JavaScript number."""
+        found = {field.name: getattr(self, field.name) for field in fields(self)}
+        found = {name: value for name, value in found.items() if value not in (None, "")}
         if self.seed is not None:
             found["seed"] = str(self.seed)
-        if self.given_from is not None:
-            found["given_from"] = self.given_from.as_json()
+        if (source := found.pop("given_from", None)) and sources:
+            found["given_from"] = source.as_json(sources - 1)
         return found
 
     @classmethod

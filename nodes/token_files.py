@@ -104,6 +104,8 @@ def check_tokens(path: Path, tokens: Tensor, vocabulary: int) -> None:
 
 def is_token_file(path: Path) -> bool:
     """By the header alone; False where it cannot be read."""
+    if not path.is_file():  # opening a pipe would wait for whoever writes to it
+        return False
     try:
         with path.open("rb") as file:
             length = int.from_bytes(file.read(8), "little")
@@ -121,7 +123,13 @@ def token_choices(roots: Mapping[str, Path]) -> dict[str, Path]:
     folder."""
     found: dict[str, Path] = {}
     for mark, root in roots.items():
+        visited: set[str] = set()
         for folder, subfolders, files in os.walk(root, followlinks=True):
+            real = os.path.realpath(folder)
+            if real in visited:  # a link that leads back up
+                subfolders.clear()
+                continue
+            visited.add(real)
             subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
             for name in sorted(files):
                 path = Path(folder, name)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,7 @@ import pytest
 import safetensors.torch
 import torch
 from jacobi_ar.model_loaders.load_tokenizer import BUILTIN_TOKENIZER, load_image_tokenizer
-from jacobi_ar.nodes.picture_facts import ENCODED, GENERATED, PictureFacts
+from jacobi_ar.nodes.picture_facts import ENCODED, GENERATED, MOST_SOURCES, PictureFacts
 from jacobi_ar.nodes.token_files import FORMAT, is_token_file, read_tokens, to_bytes, token_choices
 from jacobi_ar.nodes.tokenizer_identity import TokenizerIdentity, fingerprint
 from jacobi_ar.nodes.values import TokenGridValue
@@ -149,3 +152,28 @@ def test_another_codebook_is_refused_and_rounding_is_not() -> None:
     for other in others:
         with pytest.raises(ValueError, match="another image tokenizer .* would be noise"):
             tokens.check_tokenizer(other)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes in folders")
+def test_links_in_a_circle_and_pipes_do_not_stop_the_listing(tmp_path: Path) -> None:
+    """It is made when ComfyUI's page asks what nodes there are."""
+    path = written(tmp_path)
+    for name in ("one", "two", "three"):
+        (tmp_path / name).symlink_to(tmp_path)
+    os.mkfifo(tmp_path / "pipe.safetensors")
+    found: list[dict[str, Path]] = []
+    listing = threading.Thread(target=lambda: found.append(token_choices({"": tmp_path})), daemon=True)
+    listing.start()
+    listing.join(20)
+    assert found == [{path.name: path}]
+
+
+def test_a_long_row_of_sources_is_cut() -> None:
+    """Each time that a part is drawn anew adds one."""
+    facts = SOURCE
+    for _ in range(2000):
+        facts = replace(FACTS, given_from=facts)
+    back, sources = PictureFacts.from_json(json.loads(facts.text())), 0
+    while back.given_from is not None:
+        back, sources = back.given_from, sources + 1
+    assert sources == MOST_SOURCES and back.seed == FACTS.seed
