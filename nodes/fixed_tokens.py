@@ -45,6 +45,8 @@ def masked_cells(
         mask = mask[None]
     if mask.ndim != 3 or not mask.numel():
         raise ValueError(f"mask must be [masks, height, width], got {tuple(mask.shape)}.")
+    if mask.isnan().any():
+        raise ValueError("mask holds values that are not numbers (NaN), so where to draw anew is not known.")
     if len(mask) not in (1, shape[0]):
         raise ValueError(f"there are {len(mask)} masks for {shape[0]} pictures: give one, or one a picture.")
     cells = F.adaptive_max_pool2d(mask.float()[:, None], tuple(shape[1:]))[:, 0] > 0.5

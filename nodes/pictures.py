@@ -17,3 +17,19 @@ def to_image(
 def to_pixels(image: Image.Image) -> Tensor:
     """[1, height, width, 3] float32 0..1."""
     return torch.from_numpy(np.asarray(image.convert("RGB")).astype(np.float32) / 255)[None]
+
+
+def check_pictures(image: Tensor, wanted: int) -> None:
+    """ValueError where they are no pictures, not as many as wanted, or hold NaN, which no file can."""
+    if image.ndim != 4 or image.shape[-1] not in (3, 4) or not image.numel():
+        raise ValueError(f"image must be [pictures, height, width, 3 or 4], got {tuple(image.shape)}.")
+    if len(image) != wanted:
+        raise ValueError(
+            f"image holds {len(image)} pictures and tokens hold {wanted}: connect the tokens that the "
+            "pictures were decoded from."
+        )
+    if image.isnan().any():
+        raise ValueError(
+            "image holds values that are not numbers (NaN), so what was saved would not be the picture. Look "
+            "for the node that made them: a model in float16 is the usual cause."
+        )

@@ -22,6 +22,7 @@ from .errors import explained
 from .file_names import check_prefix, write_new
 from .inputs import check_wires
 from .picture_facts import PNG_KEY
+from .pictures import check_pictures
 from .values import TokenGridValue
 
 
@@ -64,11 +65,7 @@ class JacobiARSavePicture(io.ComfyNode):
     def execute(cls, image: Tensor, tokens: TokenGridValue, filename_prefix: str) -> io.NodeOutput:
         with explained(cls.NAME):
             check_wires(image=image, tokens=tokens)
-            if image.ndim != 4 or len(image) != tokens.pictures:
-                raise ValueError(
-                    f"image holds {len(image)} pictures and tokens hold {tokens.pictures}: connect the "
-                    "tokens that the pictures were decoded from."
-                )
+            check_pictures(image, tokens.pictures)
             height, width = image.shape[1:3]
             folder, name, number, subfolder = host.saving_place(check_prefix(filename_prefix), height, width)
             shared = host_texts(cls.hidden.prompt, cls.hidden.extra_pnginfo)
@@ -91,7 +88,9 @@ def png(
     texts: dict[str, str],
 ) -> bytes:
     """A PNG file with these texts."""
-    pixels = (picture.float().cpu() * 255).clamp(0, 255).numpy().astype(np.uint8)  # as Save Image rounds
+    pixels = (
+        (picture.detach().float().cpu() * 255).clamp(0, 255).numpy().astype(np.uint8)
+    )  # as Save Image rounds
     info = PngInfo()
     for name, text in texts.items():
         info.add_text(name, text)

@@ -85,6 +85,8 @@ def test_a_faint_touch_is_none_and_masks_must_fit() -> None:
         masked_cells(torch.cat([mask((0, 0, 5, 5)), mask()]), torch.Size([2, 3, 4]))
     with pytest.raises(ValueError, match="2 masks for 3 pictures"):
         masked_cells(mask((0, 0, 5, 5)).repeat(2, 1, 1), torch.Size([3, 3, 4]))
+    with pytest.raises(ValueError, match="mask holds values that are not numbers"):
+        masked_cells(torch.where(mask((0, 0, 5, 5)) > 0, torch.nan, 1.0), SHAPE)
     with pytest.raises(ValueError, match="mask must be"):
         masked_cells(torch.zeros(2, 2, 2, 2), SHAPE)
 
