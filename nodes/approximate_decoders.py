@@ -15,7 +15,7 @@ from .decoder_parts import (
     window_input,
 )
 from .errors import explained
-from .inputs import known_parts
+from .inputs import check_widgets
 
 
 class JacobiARDecoderGSD(io.ComfyNode):
@@ -79,7 +79,15 @@ class JacobiARDecoderGSD(io.ComfyNode):
         embedding_gap: float,
     ) -> io.NodeOutput:
         with explained(cls.NAME):
-            known_parts(initialiser, draw)
+            check_widgets(
+                cls.define_schema().inputs,
+                window=window,
+                initialiser=initialiser,
+                draw=draw,
+                group=group,
+                probability_gap=probability_gap,
+                embedding_gap=embedding_gap,
+            )
             return on_wire(
                 decoding.gsd(
                     window=window,
@@ -140,7 +148,14 @@ class JacobiARDecoderLANTERN(io.ComfyNode):
         cls, window: int, initialiser: str, draw: str, neighbours: int, bound: float
     ) -> io.NodeOutput:
         with explained(cls.NAME):
-            known_parts(initialiser, draw)
+            check_widgets(
+                cls.define_schema().inputs,
+                window=window,
+                initialiser=initialiser,
+                draw=draw,
+                neighbours=neighbours,
+                bound=bound,
+            )
             return on_wire(
                 decoding.lantern(
                     window=window, initialiser=initialiser, draw=draw, neighbours=neighbours, bound=bound

@@ -14,7 +14,7 @@ from ..model_loaders.load import load_image_model
 from ..model_loaders.load_tokenizer import BUILTIN_TOKENIZER
 from . import host, model_choices
 from .errors import explained
-from .inputs import one_of
+from .inputs import check_text, one_of
 from .load_model import AUTO, BUILTIN, NONE, model_path
 from .sizes import shown_bytes
 from .tokenizer_search import find_tokenizer
@@ -80,6 +80,7 @@ class JacobiARConvertModel(io.ComfyNode):
     def execute(cls, model: str, tokenizer: str, dtype: str, name: str, overwrite: bool) -> io.NodeOutput:
         with explained(cls.NAME, "Close other programs, or unload other models."):
             one_of("dtype", dtype, [BFLOAT16, FLOAT8])
+            check_text("name", name)
             source = model_path(model)
             target = host.model_roots()[0] / file_name(name, source, dtype)
             vq = tokenizer_path(source, tokenizer)

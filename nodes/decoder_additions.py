@@ -10,7 +10,7 @@ from .. import decoding
 from . import sockets
 from .decoder_parts import CATEGORY, on_wire
 from .errors import explained
-from .inputs import check_wires
+from .inputs import check_widgets, check_wires
 from .presets import DecoderValue, added
 
 
@@ -77,6 +77,12 @@ class JacobiARAddSemantics(io.ComfyNode):
     ) -> io.NodeOutput:
         with explained(cls.NAME):
             check_wires(decoder=decoder)
+            check_widgets(
+                cls.define_schema().inputs,
+                proportion=proportion,
+                one_number=one_number,
+                reject_from_start=reject_from_start,
+            )
             addition = partial(
                 decoding.with_semantics,
                 proportion=proportion,
@@ -136,6 +142,7 @@ class JacobiARAddPrediction(io.ComfyNode):
     def execute(cls, decoder: DecoderValue, growth: int, decay: float, cap: float) -> io.NodeOutput:
         with explained(cls.NAME):
             check_wires(decoder=decoder)
+            check_widgets(cls.define_schema().inputs, growth=growth, decay=decay, cap=cap)
             return on_wire(
                 added(decoder, partial(decoding.with_prediction, growth=growth, decay=decay, cap=cap))
             )

@@ -17,7 +17,7 @@ from .decoder_parts import (
     window_input,
 )
 from .errors import explained
-from .inputs import known_parts
+from .inputs import check_widgets
 
 
 class JacobiARDecoderAutoregressive(io.ComfyNode):
@@ -49,6 +49,7 @@ class JacobiARDecoderAutoregressive(io.ComfyNode):
     @classmethod
     def execute(cls, pad_to_window: int) -> io.NodeOutput:
         with explained(cls.NAME):
+            check_widgets(cls.define_schema().inputs, pad_to_window=pad_to_window)
             return on_wire(decoding.autoregressive(padded_window=pad_to_window))
 
 
@@ -72,6 +73,7 @@ class JacobiARDecoderGreedy(io.ComfyNode):
     @classmethod
     def execute(cls, window: int) -> io.NodeOutput:
         with explained(cls.NAME):
+            check_widgets(cls.define_schema().inputs, window=window)
             return on_wire(decoding.greedy_jacobi(window=window), "At temperature 0, which it sets. ")
 
 
@@ -104,7 +106,9 @@ class JacobiARDecoderSamePicture(io.ComfyNode):
     @classmethod
     def execute(cls, window: int, initialiser: str, fixed_shapes: bool) -> io.NodeOutput:
         with explained(cls.NAME):
-            known_parts(initialiser)
+            check_widgets(
+                cls.define_schema().inputs, window=window, initialiser=initialiser, fixed_shapes=fixed_shapes
+            )
             return on_wire(
                 decoding.same_picture(window=window, fixed_shapes=fixed_shapes, initialiser=initialiser)
             )
@@ -133,7 +137,7 @@ class JacobiARDecoderSJD(io.ComfyNode):
     @classmethod
     def execute(cls, window: int, initialiser: str, draw: str) -> io.NodeOutput:
         with explained(cls.NAME):
-            known_parts(initialiser, draw)
+            check_widgets(cls.define_schema().inputs, window=window, initialiser=initialiser, draw=draw)
             return on_wire(decoding.sjd(window=window, initialiser=initialiser, draw=draw))
 
 
@@ -157,5 +161,5 @@ class JacobiARDecoderBlock(io.ComfyNode):
     @classmethod
     def execute(cls, window: int, initialiser: str) -> io.NodeOutput:
         with explained(cls.NAME):
-            known_parts(initialiser)
+            check_widgets(cls.define_schema().inputs, window=window, initialiser=initialiser)
             return on_wire(decoding.block_sjd(window=window, initialiser=initialiser))

@@ -6,7 +6,7 @@ from comfy_api.latest import io
 
 from . import host, sockets
 from .errors import explained
-from .inputs import check_wires
+from .inputs import check_text, check_wires
 from .values import ModelValue
 
 
@@ -51,6 +51,7 @@ class JacobiAREncodePrompt(io.ComfyNode):
             cls.NAME, "Unload other models, use a smaller text encoder, or start ComfyUI with --lowvram."
         ):
             check_wires(model=model)
+            check_text("text", text)
             if model.loaded.text_resident is not None:
                 host.load_residents([model.loaded.text_resident])
             prompt = model.model.encode_prompt(text)

@@ -6,16 +6,18 @@ import os
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from .inputs import shown
+from .inputs import check_text, shown
 
 TRIES = 10_000
+MOST_BYTES = 200  # in UTF-8: file systems take 255, and a number and a suffix follow
 FORBIDDEN = '<>"|?*'  # in file names of Windows; workflows travel
 
 
-def check_prefix(prefix: object) -> str:
+def check_prefix(prefix: str) -> str:
     """A prefix that stays below the output folder on every system; ValueError otherwise."""
-    if not isinstance(prefix, str) or not prefix.strip():
-        raise ValueError(f"filename_prefix must be a text, got {shown(prefix)}.")
+    check_text("filename_prefix", prefix)
+    if not prefix.strip():
+        raise ValueError("filename_prefix is empty; write the start of a file name.")
     windows, posix = PureWindowsPath(prefix), PurePosixPath(prefix)
     outside = windows.drive or windows.root or posix.root or ".." in windows.parts
     if outside or any(ord(letter) < 32 or letter in FORBIDDEN for letter in prefix):
@@ -23,8 +25,11 @@ def check_prefix(prefix: object) -> str:
             f"filename_prefix {shown(prefix)} must name files below ComfyUI's output folder: no drive, no "
             f"leading slash, no .., none of {' '.join(FORBIDDEN)}. For example: tokens/picture."
         )
-    if len(prefix) > 200:
-        raise ValueError(f"filename_prefix is {len(prefix)} letters long; take at most 200.")
+    if (size := len(prefix.encode())) > MOST_BYTES:
+        raise ValueError(
+            f"filename_prefix is {size} bytes long (an English letter is one, a Chinese one three); take at "
+            f"most {MOST_BYTES}."
+        )
     if prefix.endswith(("/", "\\")):
         raise ValueError(f"filename_prefix {shown(prefix)} must end in the start of a file name.")
     return prefix

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from numbers import Integral, Real
+from typing import Any
 
 from torch import Tensor
 
-from ..decoding import DRAWS, INITIALISERS, Decoder, Trace
+from ..decoding import Decoder, Trace
 from ..model_loaders.image_transformer import Prompt
 from .presets import Preset
 from .values import ModelValue, TokenGridValue, TokenizerValue
@@ -55,10 +56,32 @@ def one_of(field: str, value: object, options: Iterable[str]) -> None:
         raise ValueError(f"{field} {shown(value)} does not exist; choose one of: {', '.join(options)}.")
 
 
-def known_parts(initialiser: object, draw: object = "fresh") -> None:
-    """Refuses a start or a draw that no decoder has."""
-    one_of("initialiser", initialiser, INITIALISERS)
-    one_of("draw", draw, DRAWS)
+def check_widgets(inputs: Iterable[Any], **values: object) -> None:
+    """Refuses what the widgets of a node cannot hold. inputs: those of its schema; values: by their ids."""
+    widgets = {widget.id: widget for widget in inputs}
+    for name, value in values.items():
+        widget = widgets[name]
+        kind = str(widget.io_type)
+        if kind == "COMBO":
+            one_of(name, value, widget.options)
+        elif kind == "BOOLEAN":
+            whole_number(name, value, 0, 1, " (off or on)")
+        else:
+            {"INT": whole_number, "FLOAT": number}[kind](name, value, widget.min, widget.max)
+
+
+def check_text(field: str, value: object) -> None:
+    """Refuses what is no text, or half of a character, as a text that was cut apart may hold: no file and no
+    text tokenizer takes that."""
+    if not isinstance(value, str):
+        raise ValueError(f"{field} must be a text, got {shown(value)}.")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"{field} holds half of a character (letter {error.start + 1} of {len(value)}), most likely of "
+            "an emoji that was cut apart. Delete it."
+        ) from error
 
 
 def whole_number(field: str, value: object, low: int, high: int, meaning: str = "") -> None:

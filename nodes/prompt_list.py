@@ -6,7 +6,7 @@ from comfy_api.latest import io
 
 from . import host
 from .errors import explained
-from .inputs import shown
+from .inputs import check_text
 
 MOST_PROMPTS = 1000
 COMMENT = "#"
@@ -47,10 +47,9 @@ class JacobiARPromptList(io.ComfyNode):
         return io.NodeOutput(found, ui={"text": (text,)})
 
 
-def prompt_lines(text: object) -> list[str]:
+def prompt_lines(text: str) -> list[str]:
     """The prompts of a text. ValueError where there is none: ComfyUI would run nothing, in silence."""
-    if not isinstance(text, str):
-        raise ValueError(f"prompts must be a text, got {shown(text)}.")
+    check_text("prompts", text)
     lines = [line.strip() for line in text.splitlines()]
     found = [line for line in lines if line and not line.startswith(COMMENT)]
     if not 0 < len(found) <= MOST_PROMPTS:

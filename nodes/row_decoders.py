@@ -14,7 +14,7 @@ from .decoder_parts import (
     on_wire,
 )
 from .errors import explained
-from .inputs import known_parts
+from .inputs import check_widgets
 
 
 def threshold_input(advice: str) -> io.Int.Input:
@@ -71,7 +71,14 @@ class JacobiARDecoderPJD(io.ComfyNode):
         cls, window: int, context_threshold: int, initialiser: str, draw: str, only_draft: bool
     ) -> io.NodeOutput:
         with explained(cls.NAME):
-            known_parts(initialiser, draw)
+            check_widgets(
+                cls.define_schema().inputs,
+                window=window,
+                context_threshold=context_threshold,
+                initialiser=initialiser,
+                draw=draw,
+                only_draft=only_draft,
+            )
             return on_wire(
                 decoding.pjd(
                     window=window,
@@ -106,4 +113,5 @@ class JacobiARDecoderZipAR(io.ComfyNode):
     @classmethod
     def execute(cls, context_threshold: int) -> io.NodeOutput:
         with explained(cls.NAME):
+            check_widgets(cls.define_schema().inputs, context_threshold=context_threshold)
             return on_wire(decoding.zipar(threshold=context_threshold))

@@ -15,7 +15,7 @@ from .decoder_parts import (
     window_input,
 )
 from .errors import explained
-from .inputs import known_parts
+from .inputs import check_widgets
 
 
 def tree_inputs() -> list[io.Input]:
@@ -73,7 +73,14 @@ class JacobiARDecoderTree(io.ComfyNode):
     @classmethod
     def execute(cls, window: int, siblings: int, depth: int, initialiser: str, draw: str) -> io.NodeOutput:
         with explained(cls.NAME):
-            known_parts(initialiser, draw)
+            check_widgets(
+                cls.define_schema().inputs,
+                window=window,
+                siblings=siblings,
+                depth=depth,
+                initialiser=initialiser,
+                draw=draw,
+            )
             return on_wire(decoding.sjd_tree(window, siblings, depth, initialiser, draw))
 
 
@@ -97,5 +104,11 @@ class JacobiARDecoderSamePictureTree(io.ComfyNode):
     @classmethod
     def execute(cls, window: int, siblings: int, depth: int, initialiser: str) -> io.NodeOutput:
         with explained(cls.NAME):
-            known_parts(initialiser)
+            check_widgets(
+                cls.define_schema().inputs,
+                window=window,
+                siblings=siblings,
+                depth=depth,
+                initialiser=initialiser,
+            )
             return on_wire(decoding.same_picture_tree(window, siblings, depth, initialiser))
