@@ -2,7 +2,8 @@
 
 python tools/convert.py SOURCE TARGET [--dtype bf16|fp8] [--tokenizer FILE] [--overwrite]
 
-Needs torch, safetensors and tokenizers: run it with ComfyUI's Python. SOURCE is a weight file or a folder.
+Needs torch, safetensors and tokenizers: run it with ComfyUI's Python, or with the one that tools/dev.py makes
+in .dev/venv. SOURCE is a weight file or a folder.
 The image tokenizer (VQ) that is put into the file is the one in SOURCE, or the one after --tokenizer.
 """
 
@@ -13,6 +14,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 ROOT = Path(__file__).resolve().parents[1]
 if "jacobi_ar" not in sys.modules:
@@ -20,9 +22,10 @@ if "jacobi_ar" not in sys.modules:
     alias.__path__ = [str(ROOT)]
     sys.modules["jacobi_ar"] = alias
 
-from jacobi_ar.model_loaders.convert import Conversion, plan_conversion, write  # noqa: E402
-from jacobi_ar.model_loaders.errors import CheckpointError, DependencyError  # noqa: E402
-from jacobi_ar.model_loaders.load_tokenizer import load_image_tokenizer  # noqa: E402
+from jacobi_ar.tools.needs import lack  # noqa: E402
+
+if TYPE_CHECKING:
+    from jacobi_ar.model_loaders.convert import Conversion
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -37,6 +40,17 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.target.suffix != ".safetensors":
         parser.error("TARGET must end in .safetensors")
+    if lacking := lack("convert.py", "torch", "safetensors"):
+        print(lacking, file=sys.stderr)
+        return 1
+    return convert(options)
+
+
+def convert(options: argparse.Namespace) -> int:
+    # Only now: --help works without torch.
+    from jacobi_ar.model_loaders.convert import plan_conversion
+    from jacobi_ar.model_loaders.errors import CheckpointError, DependencyError
+
     try:
         vq = options.tokenizer or own_tokenizer(options.source)
         conversion = plan_conversion(options.source, vq, float8=options.dtype == "fp8")
@@ -49,6 +63,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def own_tokenizer(source: Path) -> Path | None:
+    from jacobi_ar.model_loaders.errors import CheckpointError
+    from jacobi_ar.model_loaders.load_tokenizer import load_image_tokenizer
+
     try:
         load_image_tokenizer(source, device="meta")
     except CheckpointError:
@@ -58,6 +75,8 @@ def own_tokenizer(source: Path) -> Path | None:
 
 def run(conversion: Conversion, target: Path, overwrite: bool) -> None:
     """Ctrl-C leaves nothing behind."""
+    from jacobi_ar.model_loaders.convert import write
+
     with closing(write(conversion, target, overwrite=overwrite)) as running:
         shown = -1
         for done in running:
