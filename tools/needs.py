@@ -11,8 +11,9 @@ def lack(command: str, *packages: str) -> str:
     missing = [package for package in packages if find_spec(package) is None]
     if not missing:
         return ""
+    names = " and ".join(missing)
     return (
-        f"{command} needs {' and '.join(missing)}, which this Python ({sys.executable}) does not have. "
-        "Run it with ComfyUI's Python, or with .dev/venv/bin/python (Windows: .dev\\venv\\Scripts\\python), which "
-        "`python tools/dev.py demo` makes."
+        f"{command} needs {names}, which this Python ({sys.executable}) does not have. Run it with ComfyUI's "
+        "Python, or with .dev/venv/bin/python (Windows: .dev\\venv\\Scripts\\python), which `python "
+        "tools/dev.py demo` makes."
     )
