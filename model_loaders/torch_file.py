@@ -87,5 +87,7 @@ def _sentence(path: Path, error: BaseException) -> str:
         )
     if "TorchScript" in text:
         return f"{path.name} is a TorchScript program, not a file of weights. Nothing was executed"
-    reason = text.strip().split("\n")[0][:160] or type(error).__name__
+    reason = re.split(r"[.!?]?(?:\s*\n|(?<=[.!?])\s|$)", text.strip(), maxsplit=1)[0]
+    if not 0 < len(reason) <= 160:  # half a sentence would be no help
+        reason = type(error).__name__
     return f"{path.name} is cut off or damaged: download it again ({reason})"

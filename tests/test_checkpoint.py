@@ -182,6 +182,36 @@ def test_what_is_no_weight_file(tmp_path: Path, content: bytes, parts: list[str]
         refused(tmp_path / name, name, *parts)
 
 
+def test_a_cut_torch_file_gives_no_half_sentence(tmp_path: Path) -> None:
+    torch.save({"model": {"a": torch.ones(4096), "b": torch.ones(4096)}}, tmp_path / "whole.pt")
+    whole = (tmp_path / "whole.pt").read_bytes()
+    for part in (300, 5000, len(whole) // 2, len(whole) - 40):
+        (tmp_path / "a.pt").write_bytes(whole[:part])
+        message = refused(tmp_path / "a.pt", "a.pt is cut off or damaged: download it again")
+        assert message.endswith(")") and "If you" not in message and ". " not in message
+
+
+@pytest.mark.parametrize(
+    ("raised", "reason"),
+    [
+        ("failed: miniz error. If you are seeing this error, there is a high chance", "failed: miniz error"),
+        ("one line\nand the next", "one line"),
+        ("v1.5 is unknown.", "v1.5 is unknown"),
+        ("x" * 400, "RuntimeError"),
+        ("", "RuntimeError"),
+    ],
+)
+def test_of_what_torch_says_one_whole_sentence_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raised: str, reason: str
+) -> None:
+    def load(*_: object, **__: object) -> None:
+        raise RuntimeError(raised)
+
+    torch.save(WEIGHTS, tmp_path / "a.pt")
+    monkeypatch.setattr(torch, "load", load)
+    assert refused(tmp_path / "a.pt", "a.pt").endswith(f"download it again ({reason})")
+
+
 def test_no_weights_inside(tmp_path: Path) -> None:
     for content, found in (
         ({"epoch": 3}, "epoch"),
