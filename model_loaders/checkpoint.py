@@ -129,6 +129,7 @@ class Checkpoint:
                 text = file.read_text(encoding="utf-8")
             except (OSError, ValueError) as error:
                 raise CheckpointError(f"{file} cannot be read ({error})") from error
+            refuse_impostor(file, text[:512].encode())
         if text is not None:
             self.used_texts[name] = text
         return text

@@ -31,6 +31,18 @@ class Companion:
         return f"Download {listed} from {address(self.repository)} into {target}"
 
 
+@dataclass(frozen=True)
+class Inside(Companion):
+    """What is published within the model's own weight files."""
+
+    def sentence(self) -> str:
+        return (
+            f"It is part of the model's own weight files ({', '.join(self.files)}), so these are incomplete, "
+            f"or were converted without it. Download all of {address(self.repository)}, or the repository of "
+            "the model's size, into one folder in models/ar_image"
+        )
+
+
 # The first whose name begins the family's name counts, so longer names come first.
 COMPANIONS: dict[tuple[str, str], Companion] = {
     ("LlamaGen c2i", PICTURES): Companion(("vq_ds16_c2i.pt",), "FoundationVision/LlamaGen"),
@@ -42,6 +54,7 @@ COMPANIONS: dict[tuple[str, str], Companion] = {
     ),
     ("Janus-Pro-7B", TEXT): Companion(("tokenizer.json",), "deepseek-ai/Janus-Pro-7B", beside=True),
     ("Janus-Pro", TEXT): Companion(("tokenizer.json",), "deepseek-ai/Janus-Pro-1B", beside=True),
+    ("Janus", PICTURES): Inside(("gen_vision_model",), "deepseek-ai/Janus-Pro-1B", beside=True),
     ("Lumina-mGPT 2", PICTURES): Companion(("movqgan_270M.ckpt",), "ai-forever/MoVQGAN"),
     ("Lumina-mGPT 2", TEXT): Companion(
         ("tokenizer.json", "tokenizer_config.json"), "Alpha-VLLM/Lumina-mGPT-2.0", beside=True

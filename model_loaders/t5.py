@@ -153,11 +153,13 @@ def _settings(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def _read_tokenizer(path: Path) -> Any:
+    source = f"flan-t5-xl's is at {address(REPOSITORY, 'tokenizer.json')}"
     if not path.is_file():
-        raise CheckpointError(
-            f"{path} is missing. flan-t5-xl's is at {address(REPOSITORY, 'tokenizer.json')}"
-        )
-    return read_tokenizer(read_text(path), str(path))
+        raise CheckpointError(f"{path} is missing. {source}")
+    try:
+        return read_tokenizer(read_text(path), str(path))
+    except CheckpointError as error:
+        raise CheckpointError(f"{error}. {source}") from error
 
 
 def _libraries() -> tuple[Any, Any]:

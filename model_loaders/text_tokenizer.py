@@ -9,6 +9,7 @@ from typing import Any
 
 from .checkpoint import Checkpoint
 from .errors import CheckpointError, DependencyError
+from .weight_file import refuse_impostor
 
 
 class TextTokenizer:
@@ -77,9 +78,11 @@ def read_tokenizer(text: str, description: str) -> Any:
 
 def read_text(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{file} cannot be read ({error})") from error
+    refuse_impostor(file, text[:512].encode())
+    return text
 
 
 def find_text_tokenizer(
@@ -87,13 +90,15 @@ def find_text_tokenizer(
 ) -> TextTokenizer:
     """The text tokenizer that belongs to the weights: packed with them, or the first file of these `names`
     that `find_tokenizer_file` finds. `rows` is the size of the model's table of embeddings."""
-    packed = next((text for text in map(checkpoint.text, names) if text is not None), None)
-    if packed is not None:
-        tokenizer = TextTokenizer(packed, rows, f"the text tokenizer of {checkpoint.path.name}")
-    else:
+    try:
+        packed = next((text for text in map(checkpoint.text, names) if text is not None), None)
+        if packed is not None:
+            return TextTokenizer(packed, rows, f"the text tokenizer of {checkpoint.path.name}")
         file = find_tokenizer_file(checkpoint.path, names, source)
         tokenizer = TextTokenizer(read_text(file), rows, str(file))
-        checkpoint.used_texts[names[0]] = tokenizer.text
+    except CheckpointError as error:  # a wrong file is mended as a missing one is
+        raise error if source in str(error) else CheckpointError(f"{error}. {source}") from error
+    checkpoint.used_texts[names[0]] = tokenizer.text
     return tokenizer
 
 

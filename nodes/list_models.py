@@ -33,6 +33,7 @@ class JacobiARListModels(io.ComfyNode):
     def fingerprint_inputs(cls) -> str:
         """Changes with the files, so that the list is never an old one."""
         choices = [*model_choices.tokenizers().files.values(), *model_choices.text_encoders().files.values()]
+        choices += model_choices.unfinished().values()
         return repr([signature(path) for path in choices])
 
     @classmethod
@@ -42,6 +43,14 @@ class JacobiARListModels(io.ComfyNode):
             encoder = text_encoder_in(model_choices.text_encoders().files)
             packaged = {BUILTIN: BUILTIN_TOKENIZER}
             files, folders = choices.files, choices.folders
-            text = listing(files, folders, packaged, encoder, model_choices.seen, model_choices.peek)
+            text = listing(
+                files,
+                folders,
+                packaged,
+                encoder,
+                model_choices.seen,
+                model_choices.peek,
+                model_choices.unfinished(),
+            )
         host.show_text(text)
         return io.NodeOutput(text, ui={"text": (text,)})

@@ -13,7 +13,7 @@ from ..model_loaders.image_tokenizer import ImageTokenizer
 from ..model_loaders.load_tokenizer import load_image_tokenizer
 from ..model_loaders.look import look
 from ..model_loaders.published import where_to_get
-from . import host
+from . import host, model_files
 from .model_files import Signature, folder_choices, pick, signature, weight_choices
 
 # What was seen of a file, as long as the file stays the same.
@@ -46,6 +46,11 @@ def tokenizers() -> Choices:
     return Choices(everything.files | fitting, everything.folders)
 
 
+def unfinished() -> dict[str, Path]:
+    """Folders that a download has begun, by the names under which they will be shown."""
+    return model_files.unfinished(host.model_roots(), host.known_model_roots())
+
+
 def text_encoders() -> Choices:
     folders = host.text_encoder_roots()
     return Choices(folder_choices(folders), folders)
@@ -66,6 +71,13 @@ def peek(path: Path) -> ImageTokenizer:
     if isinstance(found, CheckpointError):
         raise found
     return found
+
+
+def has_tokenizer(path: Path) -> bool:
+    try:
+        return bool(peek(path))
+    except (CheckpointError, OSError):
+        return False
 
 
 def _peek(path: Path) -> ImageTokenizer | CheckpointError:

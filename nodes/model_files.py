@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
-from ..model_loaders.checkpoint import WEIGHT_SUFFIXES
+from ..model_loaders.checkpoint import INDEX_NAMES, WEIGHT_SUFFIXES
 from .inputs import shown
 
 Signature = tuple[tuple[str, int, int], ...]
@@ -22,11 +22,24 @@ def weight_choices(
     of it. `known` are folders of other packages under the names that lead what is in them. Of two equal names
     the first root wins, as everywhere in ComfyUI.
     """
+    return _named(_models_in, roots, known)
+
+
+def unfinished(roots: Iterable[Path], known: Mapping[str, Collection[Path]] | None = None) -> dict[str, Path]:
+    """As `weight_choices`: folders with a model's config.json or index, and no weight file there or below."""
+    return _named(_unfinished_in, roots, known)
+
+
+def _named(
+    find: Callable[[Path, bool], Iterator[Path]],
+    roots: Iterable[Path],
+    known: Mapping[str, Collection[Path]] | None,
+) -> dict[str, Path]:
     found: dict[str, Path] = {}
     named = [("", root) for root in roots]
     named += [(name, folder) for name, folders in (known or {}).items() for folder in folders]
     for prefix, root in named:
-        for path in _models_in(root, itself=bool(prefix)):
+        for path in find(root, bool(prefix)):
             name = PurePosixPath(prefix, path.relative_to(root).as_posix())
             found.setdefault(name.as_posix(), path)
     return dict(sorted(found.items(), key=lambda item: item[0].lower()))
@@ -34,6 +47,26 @@ def weight_choices(
 
 def _models_in(root: Path, itself: bool) -> Iterator[Path]:
     """Weight files and model folders below `root`; `itself` says whether the root may be one model."""
+    for here, files, weights in _folders(root):
+        if weights and is_one_model(files, weights) and (itself or here != Path(root)):
+            yield here
+        else:
+            yield from (here / name for name in weights)
+
+
+def _unfinished_in(root: Path, itself: bool) -> Iterator[Path]:
+    begun, whole = [], set()
+    for here, files, weights in _folders(root):
+        if weights:
+            whole |= {here, *here.parents}
+        elif {"config.json", *INDEX_NAMES} & set(files) and (itself or here != Path(root)):
+            begun.append(here)
+    inside = whole - set(Path(root).parents) - {Path(root)}
+    yield from (path for path in begun if path not in whole and not inside & set(path.parents))
+
+
+def _folders(root: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
+    """Each folder below `root` that is not hidden, its files, and those of them that are weight files."""
     visited: set[str] = set()
     for folder, subfolders, files in os.walk(root, followlinks=True):
         real = os.path.realpath(folder)
@@ -45,11 +78,8 @@ def _models_in(root: Path, itself: bool) -> Iterator[Path]:
         here = Path(folder)
         visible = (name for name in files if not name.startswith("."))
         named = (name for name in visible if name.lower().endswith(WEIGHT_SUFFIXES))
-        weights = sorted(name for name in named if os.path.isfile(here / name))  # not a dangling link
-        if weights and is_one_model(files, weights) and (itself or here != Path(root)):
-            yield here
-        else:
-            yield from (here / name for name in weights)
+        # Not a dangling link.
+        yield here, files, sorted(name for name in named if os.path.isfile(here / name))
 
 
 def is_one_model(files: Collection[str], weights: Collection[str]) -> bool:

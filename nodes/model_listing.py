@@ -22,12 +22,13 @@ def listing(
     encoder: Path | None,
     look: Look,
     peek: Peek,
+    unfinished: Mapping[str, Path],
 ) -> str:
     """A paragraph for each file: models first, then image tokenizers, then what loads as neither.
 
     files: shown name -> path. packaged: image tokenizers of this package, which fit the built-in model.
     encoder: the text encoder that a model would get. look: what a path holds, or why it does not load. peek:
-        the image tokenizer in a path, be it part of a model.
+        the image tokenizer in a path, be it part of a model. unfinished: folders without a weight file.
     """
     found = {name: look(path) for name, path in files.items()}
     models = {name: it for name, it in found.items() if isinstance(it, ImageModel)}
@@ -45,6 +46,7 @@ def listing(
         kind = f"image tokenizer ({described(vq.kind, vq.vocabulary)})"
         parts.append(f"{name}: {kind}\n   {size_line(vq.module, files[name])}")
     parts += [f"{name}: does not load\n   {fault}" for name, fault in faults.items()]
+    parts += [f"{name}: no weight file yet\n   {look(path)}" for name, path in unfinished.items()]
     return "\n\n".join(parts)
 
 

@@ -13,7 +13,7 @@ from jacobi_ar.model_loaders import look as looking
 from jacobi_ar.model_loaders.load import BUILTIN_MODEL
 from jacobi_ar.model_loaders.load_tokenizer import BUILTIN_TOKENIZER, load_image_tokenizer
 from jacobi_ar.model_loaders.look import look
-from jacobi_ar.nodes.model_files import weight_choices
+from jacobi_ar.nodes.model_files import unfinished, weight_choices
 from jacobi_ar.nodes.model_listing import listing
 from jacobi_ar.tests.tiny_tokenizer import write_tokenizer
 from safetensors.torch import save_file
@@ -27,7 +27,7 @@ peek = partial(load_image_tokenizer, device="meta")
 
 def paragraphs(folder: Path, encoder: Path | None = None) -> dict[str, str]:
     """Shown name -> its paragraph."""
-    text = listing(weight_choices([folder]), [folder], PACKAGED, encoder, look, peek)
+    text = listing(weight_choices([folder]), [folder], PACKAGED, encoder, look, peek, unfinished([folder]))
     return dict(part.split(": ", 1) for part in text.split("\n\n")[1:])
 
 
@@ -87,6 +87,22 @@ def test_what_does_not_load_says_why(folder: Path) -> None:
     assert len(found) == 7
 
 
+def test_a_folder_whose_weights_have_not_come_is_listed(tmp_path: Path) -> None:
+    index = {"weight_map": {"a": "model-00001-of-00001.safetensors"}}
+    for name in ("begun", "bare", "whole", "whole/part"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text("{}")
+    (tmp_path / "begun" / "model.safetensors.index.json").write_text(json.dumps(index))
+    (tmp_path / "config.json").write_text("{}")
+    shutil.copy(BUILTIN_MODEL, tmp_path / "whole" / "model.safetensors")
+    found = paragraphs(tmp_path)
+    assert set(found) == {"begun", "bare", "whole"}
+    assert found["begun"].startswith("no weight file yet\n") and "00001.safetensors" in found["begun"]
+    assert found["bare"].startswith("no weight file yet\n") and "has no weight file" in found["bare"]
+    shutil.copy(BUILTIN_MODEL, tmp_path / "bare" / "a.safetensors")
+    assert paragraphs(tmp_path)["bare"].startswith("the built-in model")
+
+
 def test_no_weight_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = []
     monkeypatch.setattr(looking, "open_checkpoint", lambda path: opened.append(original(path)) or opened[-1])
@@ -110,3 +126,27 @@ def test_an_image_tokenizer_within_the_model_is_found(tmp_path: Path) -> None:
     special = {"<｜begin▁of▁sentence｜>": 0, "<｜▁pad▁｜>": 1, "<begin_of_image>": 2}
     write_tokenizer(folder / "tokenizer.json", {"red": 6}, special, 8)
     assert "image tokenizer: in its own file" in paragraphs(tmp_path)["janus"]
+    torch.save(weights, folder / "pytorch_model.bin")
+    lacking = paragraphs(tmp_path)["janus"]
+    assert "missing. It is part of the model's own weight files (gen_vision_model)" in lacking
+    assert "huggingface.co/deepseek-ai/Janus-Pro-1B" in lacking
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        ("<!doctype html><html>", "is a web page"),
+        ("version https://git-lfs.github.com/spec/v1\noid sha256:0", "Git LFS pointer"),
+        ("", "is empty"),
+        ("{", "damaged or no tokenizer file"),
+    ],
+)
+@pytest.mark.parametrize("place", ["janus", "tokenizer"])
+def test_a_wrong_text_tokenizer_says_where_the_right_one_is(
+    tmp_path: Path, content: str, fault: str, place: str
+) -> None:
+    shutil.copytree(GOLDEN / "janus_original_tiny", tmp_path / "janus")
+    (tmp_path / place).mkdir(exist_ok=True)
+    (tmp_path / place / "tokenizer.json").write_text(content)
+    said = paragraphs(tmp_path)["janus"]
+    assert fault in said and said.count("resolve/main/tokenizer.json") == 1
