@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 from comfy_api.latest import io
 
+from ..model_loaders.companions import PICTURES, where_from
 from ..model_loaders.convert import Conversion, plan_conversion, write
 from ..model_loaders.load import load_image_model
 from ..model_loaders.load_tokenizer import BUILTIN_TOKENIZER
@@ -86,6 +87,9 @@ class JacobiARConvertModel(io.ComfyNode):
             vq = tokenizer_path(source, tokenizer)
             conversion = plan_conversion(source, vq, float8=dtype == FLOAT8)
             text = convert(conversion, target, overwrite, vq)
+            if vq is None and tokenizer == AUTO:
+                source = where_from(conversion.model.family, PICTURES) or "Put the VQ file beside the model"
+                text += f". Warning: none that fits was found, and no picture is made without. {source}."
         host.show_text(text)
         return io.NodeOutput(str(target), ui={"text": (text,)})
 

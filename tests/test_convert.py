@@ -191,6 +191,11 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     # The image tokenizer of the source goes along unasked.
     assert main([str(target), str(tmp_path / "b.safetensors"), "--dtype", "fp8"]) == 0
     assert (tmp_path / "b.safetensors").read_bytes() == target.read_bytes()
+    assert "Warning" not in capsys.readouterr().out
+    alone = tmp_path / "c2i.safetensors"
+    assert main([str(GOLDEN / "llamagen_c2i_tiny.pt"), str(alone)]) == 0
+    said = capsys.readouterr().out
+    assert "without an image tokenizer" in said and "--tokenizer" in said and "vq_ds16_c2i.pt" in said
     assert main([str(tmp_path / "gone"), str(tmp_path / "c.safetensors")]) == 1
     assert "gone" in capsys.readouterr().err
     with pytest.raises(SystemExit):

@@ -4,7 +4,8 @@ python tools/convert.py SOURCE TARGET [--dtype bf16|fp8] [--tokenizer FILE] [--o
 
 Needs torch, safetensors and tokenizers: run it with ComfyUI's Python, or with the one that tools/dev.py makes
 in .dev/venv. SOURCE is a weight file or a folder.
-The image tokenizer (VQ) that is put into the file is the one in SOURCE, or the one after --tokenizer.
+The image tokenizer (VQ) that is put into the file is the one in SOURCE, or the one after
+--tokenizer; one that lies beside SOURCE is not looked for.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def convert(options: argparse.Namespace) -> int:
     # Only now: --help works without torch.
+    from jacobi_ar.model_loaders.companions import PICTURES, where_from
     from jacobi_ar.model_loaders.convert import plan_conversion
     from jacobi_ar.model_loaders.errors import CheckpointError, DependencyError
 
@@ -59,6 +61,10 @@ def convert(options: argparse.Namespace) -> int:
         print(f"convert.py: {error}", file=sys.stderr)
         return 1
     print(f"{options.target}: {conversion.model.name}, {'with' if vq else 'without'} an image tokenizer")
+    if vq is None:
+        source = where_from(conversion.model.family, PICTURES)
+        print("Warning: there is none in SOURCE, and no picture is made without. Name it by --tokenizer.")
+        print(source and f"{source}.")
     return 0
 
 
