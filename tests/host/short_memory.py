@@ -1,6 +1,6 @@
 """Run in a Python with ComfyUI, on Linux: a batch for which the process is given too little memory.
 
-python short_memory.py COMFYUI ROOT
+python short_memory.py ROOT        (with ComfyUI's folder in PYTHONPATH)
 
 Prints JSON: the parts that the batch was made in, whether its pictures are those of an undivided run, and the
 error of a single picture that does not fit either.
@@ -18,8 +18,7 @@ from types import ModuleType, SimpleNamespace
 BATCH = 8
 
 
-def main(comfyui: str, root: str) -> None:
-    sys.path.insert(0, comfyui)
+def main(root: str) -> None:
     sys.argv = [sys.argv[0], "--cpu"]
     import comfy.options
 

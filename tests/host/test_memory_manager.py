@@ -19,16 +19,20 @@ pytestmark = pytest.mark.host
 @pytest.fixture(scope="module")
 def found(comfyui: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("memory")
-    script = Path(__file__).with_name("memory_manager.py")
+    return report_of("memory_manager.py", comfyui, ROOT, folder) | {"folder": str(folder)}
+
+
+def report_of(script: str, comfyui: Path, *arguments: Path) -> dict[str, Any]:
+    """What a script beside this file prints, run with ComfyUI in reach."""
     run = subprocess.run(
-        [sys.executable, str(script), str(ROOT), str(folder)],
+        [sys.executable, str(Path(__file__).with_name(script)), *map(str, arguments)],
         env={**os.environ, "PYTHONPATH": str(comfyui)},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=400,
     )
     assert run.returncode == 0, run.stderr[-2000:]
-    return json.loads(run.stdout.splitlines()[-1]) | {"folder": str(folder)}
+    return json.loads(run.stdout.splitlines()[-1])
 
 
 @pytest.mark.parametrize("kind", ["plain", "float8"])
@@ -50,11 +54,7 @@ def test_extra_model_paths_are_looked_through(found: dict[str, Any]) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the address space")
 def test_a_batch_that_does_not_fit_is_made_in_parts_and_an_error_says_what_helps(comfyui: Path) -> None:
-    script = Path(__file__).with_name("short_memory.py")
-    command = [sys.executable, str(script), str(comfyui), str(ROOT)]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=400)
-    assert run.returncode == 0, run.stderr[-2000:]
-    report = json.loads(run.stdout.splitlines()[-1])
+    report = report_of("short_memory.py", comfyui, ROOT)
     assert report["undivided"] == [8] and len(report["parts"]) > 1 and sum(report["parts"]) == 8
     assert report["same"]
     message = report["message"]
