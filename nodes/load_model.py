@@ -104,14 +104,19 @@ class JacobiARLoadModel(io.ComfyNode):
 
     @classmethod
     def fingerprint_inputs(cls, model: str, tokenizer: str, text_encoder: str, dtype: str) -> str:
-        """Changes with the files, so that a replaced file is loaded anew."""
-        places = (
-            (model, model_choices.models()),
-            (tokenizer, model_choices.tokenizers()),
-            (text_encoder, model_choices.text_encoders()),
+        """Changes with the files, and with those that "auto" may choose, be they replaced or added."""
+        models, tokenizers, encoders = (
+            choices.files
+            for choices in (model_choices.models(), model_choices.tokenizers(), model_choices.text_encoders())
         )
-        named = [(choices.files, name) for name, choices in places if isinstance(name, str)]
-        return repr([signature(files[name]) for files, name in named if name in files])
+        places = ((model, models), (tokenizer, tokenizers), (text_encoder, encoders))
+        paths = [files[name] for name, files in places if isinstance(name, str) and name in files]
+        own = models.get(model) if isinstance(model, str) else None  # the built-in model needs nothing else
+        if own and tokenizer == AUTO and not model_choices.has_tokenizer(own):
+            paths += [path for path in tokenizers.values() if model_choices.has_tokenizer(path)]
+        if own and text_encoder == AUTO and (encoder := text_encoder_in(encoders)):
+            paths.append(encoder)
+        return repr([signature(path) for path in paths])
 
     @classmethod
     def execute(cls, model: str, tokenizer: str, text_encoder: str, dtype: str) -> io.NodeOutput:

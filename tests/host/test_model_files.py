@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,11 @@ import numpy as np
 import pytest
 from jacobi_ar.tests.host.support import LOAD, Host, node_of
 from jacobi_ar.tools.comfy_server import ROOT
+from jacobi_ar.tools.demo import ENCODE
 
 pytestmark = pytest.mark.host
 
+GOLDEN = ROOT / "tests" / "golden"
 BUILTIN = ROOT / "model_loaders" / "builtin"
 LIST: dict[str, dict[str, Any]] = {"1": {"class_type": "JacobiARListModels", "inputs": {}}}
 
@@ -35,7 +38,9 @@ def loading(host: Host, **inputs: str) -> dict[str, dict[str, Any]]:
 
 @pytest.fixture
 def models(test_folder: Path, host: Host) -> Path:
-    return test_folder / "base" / "models"
+    folder = test_folder / "base" / "models"
+    (folder / "ar_image").mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def text_of(host: Host, prompt: dict[str, dict[str, Any]]) -> str:
@@ -67,6 +72,27 @@ def test_models_are_listed_where_people_have_them(host: Host, models: Path) -> N
     assert "listed" not in text_of(host, LIST)  # the list is made anew
 
 
+def test_a_text_encoder_that_is_added_after_the_error_is_seen(host: Host, models: Path) -> None:
+    pytest.importorskip("transformers")
+    from jacobi_ar.tests.test_t5 import write_encoder
+
+    files = {"late_t2i.pt": "llamagen_t2i_tiny.pt", "late_vq.pt": "llamagen_vq_tiny.pt"}
+    for name, source in files.items():
+        shutil.copy(GOLDEN / source, models / "ar_image" / name)
+    encoder = models / "text_encoders" / "late-t5"
+    prompt = loading(host, model="late_t2i.pt", tokenizer="auto", text_encoder="auto")
+    try:
+        (data,) = host.run(prompt).data("execution_error")
+        assert data["node_type"] == ENCODE and "flan-t5-xl" in data["exception_message"]
+        write_encoder(encoder)
+        run = host.run(prompt)
+        assert run.status == "success", run.error
+    finally:
+        shutil.rmtree(encoder, ignore_errors=True)
+        for name in files:
+            (models / "ar_image" / name).unlink()
+
+
 @pytest.mark.parametrize(
     ("dtype", "widget"),
     [("bfloat16", "bfloat16"), ("float8 weights", "float8 weights (bfloat16 arithmetic)")],
@@ -87,6 +113,19 @@ def test_a_converted_model_draws_what_the_original_draws(
             assert run.status == "success", run.error
     finally:
         (models / "ar_image" / "alone.safetensors").unlink()
+
+
+def test_a_model_without_its_image_tokenizer_is_converted_with_a_warning(host: Host, models: Path) -> None:
+    lone = models / "ar_image" / "lone.pt"
+    shutil.copy(GOLDEN / "llamagen_c2i_tiny.pt", lone)
+    try:
+        text = text_of(host, converting(model="lone.pt"))
+        assert "without an image tokenizer. Warning: " in text and "vq_ds16_c2i.pt" in text
+        text = text_of(host, converting(model="lone.pt", tokenizer="none"))
+        assert "without an image tokenizer" in text and "Warning" not in text
+    finally:
+        lone.unlink()
+        (models / "ar_image" / "alone.safetensors").unlink(missing_ok=True)
 
 
 def test_converting_stays_in_its_folder_and_overwrites_nothing(host: Host, models: Path) -> None:
