@@ -126,7 +126,8 @@ class ClassModel(ImageModel):
         if match is None or int(match[1]) >= self.classes:
             raise PromptError(
                 f"{self.name} draws one of {self.classes} classes and reads no words: the prompt must be "
-                f'a number from 0 to {self.classes - 1} (ImageNet order), like 7 or "class 7"; it is "{text[:60]}"'
+                f'a number from 0 to {self.classes - 1} (ImageNet order), like 7 or "class 7"; '
+                f'it is "{text[:60]}"'
             )
         return Prompt(CLASSES, text, {"label": torch.tensor(int(match[1]))})
 
