@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from ..model_loaders.checkpoint import INDEX_NAMES, WEIGHT_SUFFIXES
+from .folders import walk
 from .inputs import shown
 
 Signature = tuple[tuple[str, int, int], ...]
@@ -67,15 +68,7 @@ def _unfinished_in(root: Path, itself: bool) -> Iterator[Path]:
 
 def _folders(root: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
     """Each folder below `root` that is not hidden, its files, and those of them that are weight files."""
-    visited: set[str] = set()
-    for folder, subfolders, files in os.walk(root, followlinks=True):
-        real = os.path.realpath(folder)
-        if real in visited:  # a link that leads back up
-            subfolders.clear()
-            continue
-        visited.add(real)
-        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
-        here = Path(folder)
+    for here, files in walk(root):
         visible = (name for name in files if not name.startswith("."))
         named = (name for name in visible if name.lower().endswith(WEIGHT_SUFFIXES))
         # Not a dangling link.

@@ -8,7 +8,6 @@ One tensor "tokens" (int32 [pictures, rows, columns], -1 where a cell is open) a
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
+from .folders import walk
 from .package_version import package_version
 from .picture_facts import PictureFacts
 from .tokenizer_identity import TokenizerIdentity
@@ -123,16 +123,9 @@ def token_choices(roots: Mapping[str, Path]) -> dict[str, Path]:
     folder."""
     found: dict[str, Path] = {}
     for mark, root in roots.items():
-        visited: set[str] = set()
-        for folder, subfolders, files in os.walk(root, followlinks=True):
-            real = os.path.realpath(folder)
-            if real in visited:  # a link that leads back up
-                subfolders.clear()
-                continue
-            visited.add(real)
-            subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
+        for folder, files in walk(root):
             for name in sorted(files):
-                path = Path(folder, name)
+                path = folder / name
                 if name.lower().endswith(SUFFIX) and is_token_file(path):
                     found[path.relative_to(root).as_posix() + mark] = path
     return found
