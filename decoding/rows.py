@@ -69,6 +69,9 @@ class RowParallel:
         widest = grid.stride + 1 + self.window  # a row of kept tokens, its starter, and drafts
         return round_up(grid.length + rows * widest, SLOT_MULTIPLE)
 
+    def most_laws(self, grid: TokenGrid) -> int:
+        return self.most_rows(grid) * (self.window + 1)
+
     def most_rows(self, grid: TokenGrid) -> int:
         """Rows open at once, at most, where nothing is kept: all but the lowest have passed the threshold."""
         spare = max(grid.cols - self.threshold, 0)

@@ -59,6 +59,9 @@ class Schedule(Protocol):
     def cache_slots(self, stream: Stream) -> int:
         """Slots that a run may touch: the stream, and scratch for padding and row starters."""
 
+    def most_laws(self, grid: TokenGrid) -> int:
+        """Laws that one step of an image compares, at most, where nothing is kept."""
+
     def open(self, stream: Stream) -> Lanes:
         """The lanes before the prefill."""
 
@@ -116,6 +119,9 @@ class RasterWindow:
         longest = stream.longest_known_run() + 1
         pending = max(min(longest, FEED_CHUNK), _usual_pending(stream.grid))
         return round_up(stream.grid.length + self._width(pending) + pending, SLOT_MULTIPLE)
+
+    def most_laws(self, grid: TokenGrid) -> int:
+        return self.window + 1
 
     def _width(self, pending: int) -> int:
         return round_up(pending + self.window, ROW_MULTIPLE) if self.fixed_shapes else pending + self.window

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .device import upload
 from .errors import DecodingError
+from .grid import TokenGrid
 from .lanes import Lanes, Stream
 from .schedules import SLOT_MULTIPLE, RasterWindow, StepPlan, round_up
 
@@ -134,6 +135,9 @@ class TreeWindow(RasterWindow):
 
     def cache_slots(self, stream: Stream) -> int:
         return round_up(super().cache_slots(stream) + self.extra_nodes, SLOT_MULTIPLE)
+
+    def most_laws(self, grid: TokenGrid) -> int:
+        return super().most_laws(grid) + self.extra_nodes
 
     def plan(self, lanes: Lanes, stream: Stream, cache_slots: int) -> StepPlan:
         chain = super().plan(lanes, stream, cache_slots)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,9 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from ..decoding.grid import TokenGrid
+from .checkpoint import Checkpoint
 from .errors import PromptError
 from .linear import linear
 from .rotary import Turns
+from .strict import Source, assign
 from .transformer import Transformer, TransformerConfig
 
 
@@ -81,6 +83,22 @@ class ImageTransformer(nn.Module, ABC):
     def turns(self, grid: TokenGrid, visible: Tensor, dtype: torch.dtype) -> Turns:
         """Rotary positions of prompts, whose padding `visible` [R, T] tells, and of the stream; `dtype` is
         the float type of the angles."""
+
+
+def fill(
+    network: ImageTransformer,
+    checkpoint: Checkpoint,
+    names: Mapping[str, Source],
+    *,
+    device: torch.device,
+    dtype: torch.dtype,
+    ignore: Callable[[str], bool] = lambda name: False,
+) -> None:
+    """Give a network that was built on the meta device the tensors of `checkpoint` (see `assign`), ready to
+    run."""
+    assign(network, checkpoint, names, device=device, dtype=dtype, ignore=ignore)
+    network.device = device
+    network.eval()
 
 
 def check_family(prompts: Sequence[Prompt], family: str) -> None:

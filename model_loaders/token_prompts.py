@@ -16,9 +16,9 @@ from ..decoding.grid import TokenGrid
 from .checkpoint import Checkpoint
 from .errors import PromptError
 from .image_model import ImageModel
-from .image_transformer import ImageTransformer, Prompt, PromptRows, check_family
+from .image_transformer import ImageTransformer, Prompt, PromptRows, check_family, fill
 from .rotary import Turns, line_turns
-from .strict import Source, assign
+from .strict import Source
 from .transformer import TransformerConfig
 
 MOST_PROMPT_TOKENS = 4096  # memory of the prefill grows with the square
@@ -64,9 +64,9 @@ class TokenPromptTransformer(ImageTransformer):
     def prompt_ids(self, prompts: Sequence[Prompt], grid: TokenGrid, guided: bool) -> list[list[int]]:
         """Ids of each row, conditional rows first."""
         check_family(prompts, self.family)
-        rows = [self.layout.conditional(prompt.text, grid) for prompt in prompts]
+        rows = self._ids(self.layout.conditional, prompts, grid)
         if guided:
-            rows += [self.layout.unconditional(prompt.text, grid) for prompt in prompts]
+            rows += self._ids(self.layout.unconditional, prompts, grid)
         longest = max(map(len, rows))
         if longest > MOST_PROMPT_TOKENS:
             raise PromptError(
@@ -74,6 +74,14 @@ class TokenPromptTransformer(ImageTransformer):
                 "here was trained on such long ones. Shorten it"
             )
         return rows
+
+    @staticmethod
+    def _ids(
+        write: Callable[[str, TokenGrid], list[int]], prompts: Sequence[Prompt], grid: TokenGrid
+    ) -> list[list[int]]:
+        """One row a prompt; each text is written once, for a batch has mostly one."""
+        written = {text: write(text, grid) for text in {prompt.text for prompt in prompts}}
+        return [written[prompt.text] for prompt in prompts]
 
     def prompt_rows(
         self,
@@ -125,9 +133,8 @@ def load_network(
         device=torch.device("meta"),
         dtype=dtype,
     )
-    assign(network, checkpoint, names, device=device, dtype=dtype, ignore=ignore)
-    network.device = device
-    return network.eval()
+    fill(network, checkpoint, names, device=device, dtype=dtype, ignore=ignore)
+    return network
 
 
 class TokenPromptModel(ImageModel):

@@ -20,7 +20,7 @@ from .inputs import check_wire, check_wires
 from .pictures import to_pixels
 from .presets import DecoderValue, resolved
 from .report import facts, progress_line
-from .run_memory import run_bytes
+from .run_memory import estimate
 from .run_settings import RunSettings, resolve
 from .sampling_inputs import sampling_inputs
 from .values import ModelValue
@@ -122,7 +122,7 @@ def decoder_input(number: int) -> io.Input:
 def compare(
     node: type[io.ComfyNode], model: ModelValue, prompt: Prompt, entries: list[Entry], settings: RunSettings
 ) -> io.NodeOutput:
-    needed = max(run_bytes(model.model, [prompt], entry.decoder, entry.settings) for entry in entries)
+    needed = max(estimate(model.model, [prompt], entry.decoder, entry.settings).run for entry in entries)
     pixels = model.tokenizer.tokenizer.picture_bytes(settings.grid.cells)
     host.load_residents([model.loaded.resident, model.tokenizer.resident], max(needed, pixels))
     live = LiveSheet(model, prompt, entries, settings)

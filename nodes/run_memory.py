@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..decoding import Decoder, TokenGrid
+from ..decoding import Decoder
 from ..decoding.lanes import Stream
 from ..decoding.prediction import VerificationPrediction
 from ..decoding.ratios import NeighbourhoodRatio
-from ..decoding.rows import RowParallel
-from ..decoding.tree import TreeWindow
 from ..model_loaders.image_model import ImageModel
 from ..model_loaders.image_transformer import Prompt
 from .run_settings import RunSettings
@@ -51,7 +49,7 @@ def estimate(
         kept = settings.kept.flatten(1).numpy()
     slots = decoder.schedule.cache_slots(Stream(settings.grid, kept))
     cache = model.cache_bytes(prompts, settings.grid, settings.guidance, slots)
-    laws = len(prompts) * law_rows(decoder, settings.grid) * model.vocabulary * 4
+    laws = len(prompts) * decoder.schedule.most_laws(settings.grid) * model.vocabulary * 4
     return Estimate(
         model.weight_bytes,
         cache,
@@ -60,30 +58,16 @@ def estimate(
     )
 
 
-def run_bytes(model: ImageModel, prompts: Sequence[Prompt], decoder: Decoder, settings: RunSettings) -> int:
-    """What a run needs beside the weights."""
-    return estimate(model, prompts, decoder, settings).run
-
-
 def layer_bytes(model: ImageModel, prompts: Sequence[Prompt], decoder: Decoder, settings: RunSettings) -> int:
     """Activations of the widest place, the feed-forward, for the prompt or for a step, whichever has more
     inputs; and the largest weight in the type of the arithmetic, where it is stored in another."""
     config = model.transformer.transformer.config
     rows = len(prompts) * (1 if settings.guidance == 1 else 2)
     prompt = model.prompt_columns(prompts, settings.grid, settings.guidance)
-    inputs = max(prompt, law_rows(decoder, settings.grid))
+    inputs = max(prompt, decoder.schedule.most_laws(settings.grid))
     activations = rows * inputs * (3 * config.ffn + 4 * config.dim) * model.dtype.itemsize
     narrow = [w.numel() for w in model.transformer.parameters() if w.dtype.itemsize == 1]
     return activations + max(narrow, default=0) * model.dtype.itemsize
-
-
-def law_rows(decoder: Decoder, grid: TokenGrid) -> int:
-    """Laws that one step of an image compares, at most."""
-    schedule, rows = decoder.schedule, 1
-    if isinstance(schedule, RowParallel):
-        rows = schedule.most_rows(grid)
-    extra = schedule.extra_nodes if isinstance(schedule, TreeWindow) else 0
-    return rows * (schedule.window + 1) + extra
 
 
 def law_copies(decoder: Decoder) -> int:

@@ -20,9 +20,8 @@ from ...decoding.grid import TokenGrid
 from ..checkpoint import Checkpoint
 from ..errors import CheckpointError
 from ..image_model import ImageModel, SamplingDefaults
-from ..image_transformer import ImageTransformer, Prompt, PromptRows, check_family
+from ..image_transformer import ImageTransformer, Prompt, PromptRows, check_family, fill
 from ..rotary import Turns, grid_rotation
-from ..strict import assign
 from ..transformer import TransformerConfig
 from .blocks import read_config, transformer_names
 from .builtin_prompt import FLAG, FLAT, NULL, PAD, Manner, read_prompt
@@ -150,9 +149,8 @@ def load(
         "text_positions.weight": "text_positions",
         "text_global.weight": "text_global.weight",
     }
-    assign(network, checkpoint, names, device=device, dtype=dtype)
-    network.device = device
-    return BuiltinModel(network.eval(), side, words, read_manner(checkpoint, words), dtype)
+    fill(network, checkpoint, names, device=device, dtype=dtype)
+    return BuiltinModel(network, side, words, read_manner(checkpoint, words), dtype)
 
 
 def read_manner(checkpoint: Checkpoint, words: Mapping[str, int]) -> Manner:

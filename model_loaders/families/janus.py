@@ -19,7 +19,8 @@ from ...decoding.grid import TokenGrid
 from ..checkpoint import Checkpoint
 from ..companions import TEXT, where_from
 from ..image_model import SamplingDefaults
-from ..strict import Source, assign
+from ..image_transformer import fill
+from ..strict import Source
 from ..text_tokenizer import TextTokenizer, find_text_tokenizer
 from ..token_prompts import TokenPromptModel, TokenPromptTransformer
 from ..transformer import TransformerConfig
@@ -154,12 +155,11 @@ def load(
         dtype=dtype,
     )
     sources = module_names(config, names)
-    assign(network, checkpoint, sources, device=device, dtype=dtype, ignore=lambda n: is_left_out(n, names))
-    network.device = device
+    fill(network, checkpoint, sources, device=device, dtype=dtype, ignore=lambda n: is_left_out(n, names))
     side = grid_side(checkpoint)
     series = "Janus-Pro" if layout.roles is PRO_ROLES else "Janus"
     return JanusModel(
-        f"{series} {size}", network.eval(), dtype, [TokenGrid(side, side)], SamplingDefaults(guidance=5.0)
+        f"{series} {size}", network, dtype, [TokenGrid(side, side)], SamplingDefaults(guidance=5.0)
     )
 
 

@@ -21,9 +21,8 @@ from ..checkpoint import Checkpoint
 from ..companions import ENCODER, where_from
 from ..errors import CheckpointError, PromptError
 from ..image_model import ImageModel, SamplingDefaults
-from ..image_transformer import ImageTransformer, Prompt, PromptRows, check_family
+from ..image_transformer import ImageTransformer, Prompt, PromptRows, check_family, fill
 from ..rotary import Turns, grid_rotation
-from ..strict import assign
 from ..t5 import LENGTH, TextEncoder, load_text_encoder
 from ..transformer import TransformerConfig
 from .blocks import read_config, transformer_names
@@ -202,9 +201,7 @@ def load(
         network = CaptionTransformer(config, vocabulary, prefix, features, operations, **meta)
         names["unconditional.weight"] = UNCONDITIONAL
         names |= {f"{fc}.weight": f"cls_embedding.cap_proj.{fc}.weight" for fc in ("fc1", "fc2")}
-    assign(network, checkpoint, names, device=device, dtype=dtype, ignore=is_leftover)
-    network.device = device
-    network.eval()
+    fill(network, checkpoint, names, device=device, dtype=dtype, ignore=is_leftover)
     size = SIZES.get((config.dim, config.layers), f"({config.layers} layers of {config.dim})")
     if isinstance(network, ClassTransformer):
         return ClassModel(f"{CLASSES} {size}", network, dtype)

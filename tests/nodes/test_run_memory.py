@@ -19,7 +19,7 @@ from jacobi_ar.model_loaders.float8 import float8_operations
 from jacobi_ar.model_loaders.image_model import ImageModel
 from jacobi_ar.model_loaders.load import BUILTIN_MODEL, load_image_model
 from jacobi_ar.nodes.memory_advice import advice, savings
-from jacobi_ar.nodes.run_memory import LAW_COPIES, estimate, law_copies, law_rows, neighbour_bytes
+from jacobi_ar.nodes.run_memory import LAW_COPIES, estimate, law_copies, neighbour_bytes
 from jacobi_ar.nodes.run_settings import RunSettings
 
 
@@ -38,10 +38,10 @@ def test_lantern_needs_its_list_of_neighbours_at_most_the_whole_codebook() -> No
 
 def test_rows_that_are_open_together_each_need_their_laws() -> None:
     grid = TokenGrid(4, 6)
-    assert law_rows(sjd(7), grid) == 8
-    assert law_rows(pjd(window=7, threshold=5), grid) == 3 * 8
-    assert law_rows(pjd(window=7, threshold=1), grid) == 4 * 8  # there are no more rows
-    assert law_rows(pjd(window=7, threshold=60), grid) == 2 * 8
+    assert sjd(7).schedule.most_laws(grid) == 8
+    assert pjd(window=7, threshold=5).schedule.most_laws(grid) == 3 * 8
+    assert pjd(window=7, threshold=1).schedule.most_laws(grid) == 4 * 8  # there are no more rows
+    assert pjd(window=7, threshold=60).schedule.most_laws(grid) == 2 * 8
 
 
 @pytest.fixture(scope="module")
