@@ -13,20 +13,14 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from types import ModuleType
+
+from comfy_process import start
 
 
 def main(root: str, folder: str) -> None:
-    sys.argv = [sys.argv[0], "--cpu"]
-    import comfy.options
-
-    comfy.options.enable_args_parsing()
+    start(root)
     import comfy.ops
     import torch
-
-    alias = ModuleType("jacobi_ar")
-    alias.__path__ = [root]
-    sys.modules["jacobi_ar"] = alias
     from jacobi_ar.decoding.grid import TokenGrid
     from jacobi_ar.model_loaders.load import load_image_model
     from jacobi_ar.tests.toy_families import TOYS, toy_prompts

@@ -12,22 +12,16 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from types import ModuleType
+
+from comfy_process import start
 
 
 def main(root: str, folder: str) -> None:
-    sys.argv = [sys.argv[0], "--cpu"]
-    import comfy.options
-
-    comfy.options.enable_args_parsing()
+    start(root)
     import comfy.ops
     import torch
     import utils.extra_config
     from comfy.model_patcher import ModelPatcher
-
-    alias = ModuleType("jacobi_ar")
-    alias.__path__ = [root]
-    sys.modules["jacobi_ar"] = alias
     from jacobi_ar.model_loaders.float8 import float8_operations
     from jacobi_ar.model_loaders.load import BUILTIN_MODEL, load_image_model
     from jacobi_ar.nodes import host, model_choices

@@ -13,24 +13,20 @@ import resource
 import sys
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
+
+from comfy_process import start
 
 BATCH = 8
 
 
 def main(root: str) -> None:
-    sys.argv = [sys.argv[0], "--cpu"]
-    import comfy.options
-
-    comfy.options.enable_args_parsing()
+    start(root)
     import_module("utils.extra_config")  # before the server, which brings a module `utils` of its own
     import server
     import torch
 
     server.PromptServer.instance = SimpleNamespace(client_id=None)  # nobody watches
-    alias = ModuleType("jacobi_ar")
-    alias.__path__ = [root]
-    sys.modules["jacobi_ar"] = alias
     from jacobi_ar.decoding import same_picture
     from jacobi_ar.model_loaders.load import BUILTIN_MODEL
     from jacobi_ar.model_loaders.load_tokenizer import BUILTIN_TOKENIZER
