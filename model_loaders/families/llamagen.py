@@ -31,7 +31,6 @@ CLASSES, TEXT = "LlamaGen c2i", "LlamaGen t2i"
 ROPE_BASE = 10000.0
 SIZES = {(768, 12): "B", (1024, 24): "L", (1280, 36): "XL", (1536, 48): "XXL", (3200, 24): "3B"}
 CLASS_TABLE = "cls_embedding.embedding_table.weight"
-CAPTION_IN = "cls_embedding.cap_proj.fc1.weight"
 UNCONDITIONAL = "cls_embedding.uncond_embedding"
 
 
