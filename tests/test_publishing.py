@@ -95,8 +95,8 @@ def test_the_archive_holds_what_runs_and_leaves_out_what_develops() -> None:
         return any(path.startswith(rule) if rule.endswith("/") else fnmatch(path, rule) for rule in ignored)
 
     needed = ("__init__.py", "nodes/", "decoding/", "model_loaders/builtin/builtin_ar.safetensors", "LICENSE",
-              "web/docs/", "locales/zh/nodeDefs.json", "workflows/quickstart.json", "pyproject.toml",
-              "README.md", "docs/pictures/nodes.png")  # fmt: skip
+              "web/docs/", "web/start_sizes.js", "locales/zh/nodeDefs.json", "workflows/quickstart.json",
+              "pyproject.toml", "README.md", "docs/pictures/nodes.png")  # fmt: skip
     assert not [path for path in needed if stays_out(path)]
     assert all(stays_out(path) for path in ("tests/conftest.py", "tools/dev.py", ".ci/run"))
     assert all((ROOT / rule).exists() for rule in ignored)

@@ -27,6 +27,17 @@ NEXT_END = """() => { window.runEnd = new Promise(resolve => {
     api.addEventListener('execution_success', () => resolve('execution_success'), {once: true});
     api.addEventListener('execution_error', event => resolve(JSON.stringify(event.detail)), {once: true});
 }) }"""
+# Pictures on nodes are loaded when the nodes are drawn, so all of them have to be in view.
+SHOW_ALL = """() => {
+    const nodes = window.app.graph._nodes, canvas = window.app.canvas;
+    const left = Math.min(...nodes.map(n => n.pos[0])), top = Math.min(...nodes.map(n => n.pos[1]));
+    const right = Math.max(...nodes.map(n => n.pos[0] + n.size[0]));
+    const bottom = Math.max(...nodes.map(n => n.pos[1] + n.size[1]));
+    const scale = Math.min((innerWidth - 110) / (right - left), (innerHeight - 230) / (bottom - top), 1);
+    canvas.ds.scale = scale;
+    canvas.ds.offset = [80 / scale - left, 190 / scale - top];
+    canvas.setDirty(true, true);
+}"""
 RUN_BUTTON = '[data-testid="queue-button"]'
 
 

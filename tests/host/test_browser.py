@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from jacobi_ar.tests.host.support import WORKFLOWS, Host, node_of, read_workflow
-from jacobi_ar.tools.browser import LOADED, NEXT_END, RUN_BUTTON, run_by_click
+from jacobi_ar.tools.browser import LOADED, NEXT_END, RUN_BUTTON, SHOW_ALL, run_by_click
 from jacobi_ar.tools.comfy_server import PACKAGE_FOLDER
 from jacobi_ar.tools.commands import dev_folder
 from jacobi_ar.tools.demo import GENERATE
@@ -18,17 +18,6 @@ pytestmark = [pytest.mark.host, pytest.mark.browser]
 
 HAS_IMAGES = "id => (window.app.graph.getNodeById(id)?.imgs ?? []).some(image => image.naturalWidth > 0)"
 SAVED_NAMES = "id => (window.app.nodeOutputs[id]?.images ?? []).map(image => image.filename)"
-# Pictures on nodes are loaded when the nodes are drawn, so all of them have to be in view.
-SHOW_ALL = """() => {
-    const nodes = window.app.graph._nodes, canvas = window.app.canvas;
-    const left = Math.min(...nodes.map(n => n.pos[0])), top = Math.min(...nodes.map(n => n.pos[1]));
-    const right = Math.max(...nodes.map(n => n.pos[0] + n.size[0]));
-    const bottom = Math.max(...nodes.map(n => n.pos[1] + n.size[1]));
-    const scale = Math.min((innerWidth - 110) / (right - left), (innerHeight - 230) / (bottom - top), 1);
-    canvas.ds.scale = scale;
-    canvas.ds.offset = [80 / scale - left, 190 / scale - top];
-    canvas.setDirty(true, true);
-}"""
 # Cells that are still open are grey in a preview.
 WATCH_PREVIEWS = """id => {
     window.halfway = false;
@@ -45,6 +34,15 @@ GREY_SHARE = """id => {
     for (let i = 0; i < bytes.length; i += 4)
         grey += [0, 1, 2].every(channel => Math.abs(bytes[i + channel] - 128) < 12);
     return 4 * grey / bytes.length;
+}"""
+# A new node of each class, as the page's search adds one: class -> width and height.
+NEW_SIZES = """async types => {
+    const graph = window.app.graph;
+    graph.clear();
+    const nodes = types.map(type => LiteGraph.createNode(type));
+    nodes.forEach(node => graph.add(node));
+    await new Promise(resolve => setTimeout(resolve, 300));
+    return Object.fromEntries(nodes.map(node => [node.type, [...node.size]]));
 }"""
 SET_WIDGET = """([id, name, value]) => {
     window.app.graph.getNodeById(id).widgets.find(widget => widget.name === name).value = value
@@ -153,3 +151,15 @@ def test_a_saved_picture_dropped_on_the_page_brings_its_workflow_back(page: Any,
     page.wait_for_function("() => window.app.graph._nodes.some(node => node.type === 'JacobiARGenerate')")
     prompt = page.evaluate("async () => (await window.app.graphToPrompt()).output")
     assert prompt[node_of(prompt, GENERATE)]["inputs"]["seed"] == 23
+
+
+def test_new_nodes_have_room_for_their_texts(page: Any, host: Host) -> None:
+    sizes = page.evaluate(NEW_SIZES, list(host.ours))
+    assert set(sizes) == set(host.ours)
+    assert min(width for width, _ in sizes.values()) >= 360
+    assert sizes["JacobiARListModels"] >= [600, 300] and sizes[GENERATE][1] >= 800
+    assert page.evaluate(NEW_SIZES, ["SaveImage"])["SaveImage"][0] < 360  # other packages' nodes are theirs
+    open_workflow(page, read_workflow("quickstart"))
+    saved = {node["id"]: node["size"] for node in read_workflow("quickstart")["nodes"]}
+    now = page.evaluate("() => window.app.graph._nodes.map(node => [node.id, [...node.size]])")
+    assert dict(now) == saved

@@ -1,5 +1,5 @@
-"""The templates as a person uses them: the address of its card, the Run button, the picture that the card
-shows.
+"""The templates as a person uses them: the address of its card, the Run button, the texts on the nodes, and
+the picture that the card shows.
 
 Three by default; JACOBI_AR_EVERY_TEMPLATE=1 takes all that need no download, about a quarter of a minute
 each. The cards of the others are no pictures.
@@ -16,7 +16,7 @@ from jacobi_ar.tests.host.support import WORKFLOWS, Host, read_workflow
 from jacobi_ar.tests.host.thumbnails import ALIKE, WITH_SECONDS, card_of, difference, sheet_of
 from jacobi_ar.tests.toy_published import PUBLISHED
 from jacobi_ar.tools import client
-from jacobi_ar.tools.browser import LOADED, run_by_click
+from jacobi_ar.tools.browser import LOADED, SHOW_ALL, run_by_click
 from jacobi_ar.tools.comfy_server import PACKAGE_FOLDER
 from PIL import Image
 
@@ -32,6 +32,11 @@ UNKNOWN = (
 # Node id -> the pictures that it shows after the run, as /view takes them.
 RESULTS = """() => Object.fromEntries(Object.entries(window.app.nodeOutputs)
     .map(([id, output]) => [id, output?.images ?? []]).filter(([, images]) => images.length))"""
+
+# Texts on nodes that do not show whole, but for those that fill the most that the page gives a text.
+CUT = """() => [...document.querySelectorAll('.dom-widget .overflow-y-auto')]
+    .filter(box => box.clientHeight < MOST && box.scrollHeight > box.clientHeight + 1)
+    .map(box => box.innerText)""".replace("MOST", "190")
 
 
 def open_template(page: Any, host: Host, name: str) -> None:
@@ -52,6 +57,9 @@ def test_a_template_gives_the_picture_on_its_card(page: Any, host: Host, name: s
         for node, images in page.evaluate(RESULTS).items()
     }
     assert shown
+    page.evaluate(SHOW_ALL)
+    page.wait_for_timeout(500)  # texts take their places when the nodes are drawn
+    assert page.evaluate(CUT) == []
     card = card_of(name)
     if name in WITH_SECONDS:
         assert any(min(pictures[0].size) >= card.width for pictures in shown.values())

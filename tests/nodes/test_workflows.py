@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 WORKFLOWS = sorted((ROOT / "workflows").glob("*.json"))
 CORE = {"SaveImage", "PreviewImage", "PrimitiveInt", "SolidMask", "MaskComposite", "ImageScaleBy"}
 OPTIONAL = 7  # shape of a socket that may stay open
+TITLE_BAR = 30  # pixels above a node's position
 NOTE = "MarkdownNote"  # the page's own: no server runs it, and no package brings it
 NODE_IDS = {
     found
@@ -58,6 +60,28 @@ def test_a_template_has_its_thumbnail_and_says_where_its_nodes_come_from(path: P
             continue
         expected = "comfy-core" if node["type"] in CORE else "jacobi-ar"
         assert node["properties"]["cnr_id"] == expected
+
+
+def overlapping(nodes: list[dict[str, Any]]) -> list[tuple[int, int]]:
+    """Ids of nodes that lie on one another, their title bars included."""
+    boxes = {
+        node["id"]: (x, y - TITLE_BAR, x + node["size"][0], y + node["size"][1])
+        for node in nodes
+        for x, y in [node["pos"]]
+    }
+    return [
+        (one, other)
+        for (one, a), (other, b) in combinations(boxes.items(), 2)
+        if a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+    ]
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_no_node_lies_on_another(path: Path) -> None:
+    nodes = load(path)["nodes"]
+    assert overlapping(nodes) == []
+    first, second = nodes[0], nodes[1]
+    assert overlapping([first, {**second, "pos": first["pos"]}]) == [(first["id"], second["id"])]
 
 
 def test_every_decoder_of_a_paper_has_a_template_with_a_note() -> None:
