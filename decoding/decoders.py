@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from .block import BlockTest
+from .denoising import GaussianNoise
 from .errors import DecodingError
 from .initialisers import INITIALISERS, CopyLeft, Initialiser
 from .lanes import ACCEPTED, FRONTIER, NOTHING
 from .prediction import VerificationPrediction
-from .promises import Promise, promise_of
+from .promises import Promise, check_start, promise_of
 from .ratios import GroupedRatio, NeighbourhoodRatio
 from .redrafters import Draw, FreshDraw, GreedyDraw, MaximalCoupling, Redrafter, SharedNoiseDraw, TargetLaw
 from .rows import RowParallel
@@ -35,6 +36,7 @@ class Decoder:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "promise", promise_of(self.verifier, self.redrafter, self.schedule))
+        check_start(self.initialiser, self.verifier, self.schedule)
 
     def describe(self) -> str:
         """One line for reports."""
@@ -102,6 +104,21 @@ def same_picture_tree(
     decoder = same_picture(window, initialiser, fixed_shapes=False)
     schedule = TreeWindow(window, siblings=siblings, depth=depth)
     return replace(decoder, name="Same-Picture Tree", schedule=schedule, verifier=TreeMatch())
+
+
+def sjd2(window: int = 31, steps: int = 4, draw: str = "fresh") -> Decoder:
+    """Speculative Jacobi-denoising decoding (Teng et al., NeurIPS 2025, arXiv 2510.08994): drafts begin as
+    noise.
+
+    steps: passes until a draft is fed, and tested, as a token. Needs a `DenoisingModel`.
+    """
+    return replace(sjd(window, draw=draw), name="SJD2", initialiser=GaussianNoise(steps))
+
+
+def same_picture_denoising(window: int = 31, steps: int = 4) -> Decoder:
+    """Same-picture decoding whose drafts begin as noise, as SJD2's do. Without fixed shapes."""
+    decoder = same_picture(window, fixed_shapes=False)
+    return replace(decoder, name="Same-Picture Denoising", initialiser=GaussianNoise(steps))
 
 
 def gsd(

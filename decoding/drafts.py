@@ -17,6 +17,13 @@ class History(NamedTuple):
     age: Tensor  # [L, W] int64, how many of them there are
 
 
+class Trajectories(NamedTuple):
+    """Where each draft stands on its way from noise to a token (SJD2)."""
+
+    embeddings: Tensor  # [L, W, E], under noise
+    left: Tensor  # [L, W] int64 passes under noise that are left; 0: the draft is fed as its token
+
+
 @dataclass(frozen=True)
 class Drafts:
     """Proposals for W consecutive stream positions of each lane.
@@ -28,6 +35,7 @@ class Drafts:
     tokens: Tensor  # [L, W] int64
     laws: Tensor  # [L, W, V]
     history: History | None = None
+    trajectories: Trajectories | None = None
 
     @classmethod
     def none(cls, like: Tensor) -> Drafts:
@@ -50,12 +58,18 @@ class Drafts:
         width = self.tokens.shape[1]
         new = columns >= width
         moved = self._map(lambda field: field[lanes[:, None], columns.clamp(max=width - 1)])
-        history = moved.history
+        history, trajectories = moved.history, moved.trajectories
         if history is not None:
             history = History(history.laws, torch.where(new, 0, history.age))
+        if trajectories is not None and fresh.trajectories is not None:
+            started = fresh.trajectories
+            embeddings = torch.where(new[..., None], started.embeddings, trajectories.embeddings)
+            trajectories = Trajectories(embeddings, torch.where(new, started.left, trajectories.left))
         tokens = torch.where(new, fresh.tokens, moved.tokens)
-        return Drafts(tokens, torch.where(new[..., None], fresh.laws, moved.laws), history)
+        laws = torch.where(new[..., None], fresh.laws, moved.laws)
+        return Drafts(tokens, laws, history, trajectories)
 
     def _map(self, change: Callable[[Tensor], Tensor]) -> Drafts:
-        history = self.history and History(change(self.history.laws), change(self.history.age))
-        return Drafts(change(self.tokens), change(self.laws), history)
+        history = self.history and History(*map(change, self.history))
+        trajectories = self.trajectories and Trajectories(*map(change, self.trajectories))
+        return Drafts(change(self.tokens), change(self.laws), history, trajectories)

@@ -11,6 +11,8 @@ from torch import Tensor
 
 from .codebook import Codebook
 from .decoders import Decoder
+from .denoising import GaussianNoise
+from .denoising_run import DenoisingRun
 from .errors import DecodingError
 from .run import Run
 from .sampling import SamplingSettings
@@ -81,13 +83,18 @@ def decode(
         if not -1 <= int(kept.min()) <= int(kept.max()) < target.vocabulary:
             raise DecodingError(f"kept tokens must be -1 or codes below {target.vocabulary}")
         given = kept.reshape(batch, grid.cells).cpu().numpy()
-    kind = TreeRun if isinstance(decoder.schedule, TreeWindow) else Run
-    run = kind(target, decoder, sampling, list(seeds), given, codebook)
+    run = _kind_of_run(decoder)(target, decoder, sampling, list(seeds), given, codebook)
     run.prefill(prompts)
     while not run.finished:
         yield StepReport(run.trace.passes, run.filled(), run)
         run.step()
     yield StepReport(run.trace.passes, run.filled(), run, run.result())
+
+
+def _kind_of_run(decoder: Decoder) -> type[Run]:
+    if isinstance(decoder.schedule, TreeWindow):
+        return TreeRun
+    return DenoisingRun if isinstance(decoder.initialiser, GaussianNoise) else Run
 
 
 def run_to_end(reports: Iterator[StepReport]) -> DecodeResult:

@@ -8,12 +8,14 @@ from enum import Enum
 import numpy as np
 
 from .block import BlockTest
+from .denoising import GaussianNoise
 from .errors import DecodingError
+from .initialisers import Initialiser
 from .lanes import NOTHING
 from .ratios import PlainRatio
 from .redrafters import Redrafter
 from .rows import RowParallel
-from .schedules import Schedule
+from .schedules import RasterWindow, Schedule
 from .semantics import SemanticsVerification
 from .tree import TreeWindow
 from .tree_verifiers import TreeMatch, TreeTest
@@ -49,6 +51,21 @@ def promise_of(verifier: Verifier, redrafter: Redrafter, schedule: Schedule) -> 
     if isinstance(schedule, RowParallel) and schedule.lower != NOTHING:
         return Promise.APPROXIMATE  # rows below the frontier commit without the rest of the row above them
     return promise
+
+
+def check_start(initialiser: Initialiser, verifier: Verifier, schedule: Schedule) -> None:
+    """Refuse drafts that begin as noise where a step does not stop in front of them."""
+    if not isinstance(initialiser, GaussianNoise):
+        return
+    if not isinstance(schedule, RasterWindow) or isinstance(schedule, TreeWindow):
+        raise DecodingError(
+            "drafts that begin as noise need a raster window: trees and parallel rows feed drafts as tokens"
+        )
+    if isinstance(verifier, BlockTest):
+        raise DecodingError(
+            "drafts that begin as noise cannot stand before the block test: it weighs the whole window, of "
+            "which the part under noise has no law of the model's"
+        )
 
 
 def promise_given(

@@ -1,11 +1,12 @@
 """Random numbers of an image: the same on every device, in every batch, for every decoder.
 
 All of them come from Philox counter generators (Salmon et al. 2011) on the CPU, keyed with all 64 bits of the
-image's seed. No global generator is read or changed. An image has two streams:
+image's seed. No global generator is read or changed. An image has three streams:
 
 * shared noise: one vector [V] a grid cell, keyed by (seed, cell) and by nothing else, so that any decoder
   that meets the cell, at any time, meets the same noise;
-* uniforms: one sequence that a decoder consumes step by step.
+* uniforms: one sequence that a decoder consumes step by step;
+* Gaussian noise: one vector a grid cell, keyed as the shared noise is, for drafts that begin as noise.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from torch import Tensor
 
 from .device import upload
 
-SHARED_NOISE, UNIFORMS = 0, 1  # second half of the 128-bit key
+SHARED_NOISE, UNIFORMS, GAUSSIAN = 0, 1, 2  # second half of the 128-bit key
 SEED_RANGE = 2**64
 
 
@@ -41,6 +42,11 @@ def exponential_noise(seed: int, cell: int, vocabulary: int) -> np.ndarray:
     # Off 0 and off 1, exactly representable.
     uniform = ((raw >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
     return -np.log(uniform)
+
+
+def gaussian_noise(seed: int, cell: int, width: int) -> np.ndarray:
+    """Standard normal variates of one grid cell, [width] float32, keyed by (seed, cell) alone."""
+    return Generator(_philox(seed, GAUSSIAN, cell)).standard_normal(width, np.float32)
 
 
 class UniformStream:

@@ -83,7 +83,7 @@ class Run:
         # Lanes of one image are one row of the model's batch: [L, F] -> [B, R * F].
         fed = (inputs, positions, slots)
         fed = (array.reshape(images, -1) for array in fed)
-        logits = self.target.forward(*fed, visible.reshape(images, -1, plan.extent))
+        logits = self._forward(plan, *fed, visible.reshape(images, -1, plan.extent))
         logits = logits.view(*slots.shape, -1)
         self._settle(logits[:, plan.pending - 1 : plan.pending + plan.drafts + plan.extra], plan)
 
@@ -94,6 +94,17 @@ class Run:
     ) -> Tensor:
         """Tokens that the plan feeds: [L, F]."""
         return self.tokens[self.image[:, None], sources]
+
+    def _forward(
+        self,
+        plan: StepPlan,
+        inputs: Tensor,  # [B, N]
+        positions: Tensor,  # [B, N]
+        slots: Tensor,  # [B, N]
+        visible: Tensor,  # [B, N, K]
+    ) -> Tensor:
+        """Guided logits [B, N, V]."""
+        return self.target.forward(inputs, positions, slots, visible)
 
     def _settle(
         self,
@@ -108,7 +119,7 @@ class Run:
         step = self._make_step(logits, plan, where)
         verdict = self.decoder.verifier.verify(step)
         step = self._follow(step, verdict, plan, where)
-        redrafts = self.decoder.redrafter.redraft(step) if self.schedule.drafting else None
+        redrafts = self._redraft(step, plan, where) if self.schedule.drafting else None
         healthy = torch.isfinite(logits.amax(-1)).all(-1)
         accepted, finite = torch.stack([verdict.accepted, healthy.to(torch.int64)]).cpu().numpy()
         self._check(finite.astype(bool) | lanes.done)
@@ -145,6 +156,10 @@ class Run:
         """The step as its redrafts see it: the accepted drafts, which lie in place already, lead on to
         them."""
         return step
+
+    def _redraft(self, step: Step, plan: StepPlan, where: np.ndarray) -> Drafts:
+        """New drafts for all rows of the step."""
+        return self.decoder.redrafter.redraft(step)
 
     def _draw(self) -> Uniforms:
         w = self.window
@@ -246,8 +261,17 @@ class Run:
         source, columns = self._upload(source), self._upload(columns)
         last_law = step.law_after(self._upload(plan.counts))[source]
         frontier = self._frontier(last_law, lanes.length + ahead, positions)
-        self.drafts = redrafts.carry(source, columns, self.decoder.initialiser.initialise(frontier))
+        self.drafts = redrafts.carry(source, columns, self._start(frontier, positions, fresh))
         self._put(positions, fresh, self.drafts.tokens)
+
+    def _start(
+        self,
+        frontier: Frontier,
+        positions: np.ndarray,  # [L, M] of the next drafts
+        fresh: np.ndarray,  # [L, M] bool: which were never tried
+    ) -> Drafts:
+        """Drafts [L, M] of which the fresh ones are used."""
+        return self.decoder.initialiser.initialise(frontier)
 
     def _frontier(
         self,
