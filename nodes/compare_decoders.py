@@ -21,7 +21,7 @@ from .pictures import to_pixels
 from .presets import DecoderValue, resolved
 from .report import facts, progress_line
 from .run_memory import estimate
-from .run_settings import RunSettings, resolve
+from .run_settings import RunSettings, grid_warning, resolve
 from .sampling_inputs import sampling_inputs
 from .values import ModelValue
 
@@ -144,12 +144,13 @@ def compare(
         host.show_text(f"stopped; {len(live.runs)} of {len(entries)} decoders are kept for the next run")
         raise
     found = figures_of(entries, live.runs)
-    notes = [f"{model.model.name}, {', '.join(settings.lines())}"]
+    warning = list(filter(None, [grid_warning(model.model, settings)]))
+    notes = [f"{model.model.name}, {', '.join(settings.lines())}", *warning]
     if kept:
         notes.append(f"Taken from before, not run again: {', '.join(kept)}.")
     text = table(entries, found, notes)
     sheet = host.to_output(to_pixels(live.draw()))
-    host.show_text("\n".join(line(*pair) for pair in zip(entries, found, strict=True)))
+    host.show_text("\n".join([*warning, *(line(*pair) for pair in zip(entries, found, strict=True))]))
     told = [
         facts(done.trace, entry.decoder, entry.settings, done.seconds, 0.0)
         for entry, done in zip(entries, live.runs, strict=True)

@@ -25,7 +25,7 @@ from .presets import DecoderValue, resolved
 from .previews import PreviewBudget, preview_picture, without_holes
 from .report import facts, progress_line, summary
 from .run_memory import Estimate, estimate
-from .run_settings import MOST_PICTURES, RunSettings, for_decoder, resolve
+from .run_settings import MOST_PICTURES, RunSettings, for_decoder, grid_warning, resolve
 from .sampling_inputs import sampling_inputs
 from .values import ModelValue, TokenGridValue, TokenizerValue
 
@@ -140,7 +140,9 @@ def generate(
     previews = LivePreviews(model.tokenizer) if host.previews_wanted() else None
     batch = decode_batch(model, prompt, decoder, settings, previews)
     trace = batch.result.trace
-    text = "\n".join([summary(trace, decoder, settings, batch.seconds), *batch.memory_lines()])
+    warning = grid_warning(model.model, settings)
+    lines = [warning, summary(trace, decoder, settings, batch.seconds), *batch.memory_lines()]
+    text = "\n".join(filter(None, lines))
     host.show_text(text)
     made = picture_facts(model, prompt, trace, settings, fixed)
     tokens = TokenGridValue(batch.result.tokens, model.tokenizer.identity, made)

@@ -8,8 +8,10 @@ from ..model_loaders.load_tokenizer import BUILTIN_TOKENIZER
 from . import host, model_choices
 from .errors import explained
 from .load_model import BUILTIN
-from .model_files import signature, text_encoder_in
+from .model_files import signature
 from .model_listing import listing
+
+COLUMNS = 88  # web/start_sizes.js makes this node as wide
 
 
 class JacobiARListModels(io.ComfyNode):
@@ -40,17 +42,16 @@ class JacobiARListModels(io.ComfyNode):
     def execute(cls) -> io.NodeOutput:
         with explained(cls.NAME):
             choices = model_choices.tokenizers()
-            encoder = text_encoder_in(model_choices.text_encoders().files)
             packaged = {BUILTIN: BUILTIN_TOKENIZER}
             files, folders = choices.files, choices.folders
             text = listing(
                 files,
                 folders,
                 packaged,
-                encoder,
+                model_choices.text_encoder_for,
                 model_choices.seen,
                 model_choices.peek,
                 model_choices.unfinished(),
             )
-        host.show_text(text)
+        host.show_text(text, COLUMNS)
         return io.NodeOutput(text, ui={"text": (text,)})

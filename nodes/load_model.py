@@ -11,14 +11,15 @@ from comfy_api.latest import io
 from ..model_loaders.checkpoint import open_checkpoint
 from ..model_loaders.companions import PICTURES, where_from
 from ..model_loaders.float8 import float8_operations
+from ..model_loaders.guessed_grid import GuessedGrid
 from ..model_loaders.image_model import ImageModel
 from ..model_loaders.load import BUILTIN_MODEL, load_image_model
 from ..model_loaders.load_tokenizer import BUILTIN_TOKENIZER, load_image_tokenizer
 from . import host, model_choices, sockets
 from .errors import explained
 from .inputs import one_of
-from .model_files import signature, text_encoder_in
-from .tokenizer_search import belongs, described, find_tokenizer
+from .model_files import signature
+from .tokenizer_search import belongs, choice_words, described, find_tokenizer
 from .values import LoadedModel, ModelValue, TokenizerValue
 
 BUILTIN = "built-in (emoji and flags)"
@@ -73,7 +74,7 @@ class JacobiARLoadModel(io.ComfyNode):
                     default=AUTO,
                     tooltip="Only for models that read text through a separate encoder (LlamaGen t2i: "
                     "flan-t5-xl, as a folder in models/text_encoders). auto (default): the first T5 folder "
-                    "there, if the model needs one. none: load without.",
+                    "there whose width fits the model, if it needs one. none: load without.",
                 ),
                 io.Combo.Input(
                     "dtype",
@@ -114,7 +115,7 @@ class JacobiARLoadModel(io.ComfyNode):
         own = models.get(model) if isinstance(model, str) else None  # the built-in model needs nothing else
         if own and tokenizer == AUTO and not model_choices.has_tokenizer(own):
             paths += [path for path in tokenizers.values() if model_choices.has_tokenizer(path)]
-        if own and text_encoder == AUTO and (encoder := text_encoder_in(encoders)):
+        if own and text_encoder == AUTO and (encoder := encoder_path(own, AUTO)):
             paths.append(encoder)
         return repr([signature(path) for path in paths])
 
@@ -122,7 +123,8 @@ class JacobiARLoadModel(io.ComfyNode):
     def execute(cls, model: str, tokenizer: str, text_encoder: str, dtype: str) -> io.NodeOutput:
         with explained(cls.NAME, MEMORY_ADVICE):
             one_of("dtype", dtype, DTYPES)
-            loaded = load_model(model_path(model), encoder_path(text_encoder), dtype)
+            path = model_path(model)
+            loaded = load_model(path, encoder_path(path, text_encoder), dtype)
             vq = load_tokenizer_for(loaded.model, model, tokenizer)
             return io.NodeOutput(ModelValue(loaded, vq), vq)
 
@@ -131,11 +133,12 @@ def model_path(choice: str) -> Path:
     return BUILTIN_MODEL if choice == BUILTIN else model_choices.models().pick("model", choice)
 
 
-def encoder_path(choice: str) -> Path | None:
+def encoder_path(model: Path, choice: str) -> Path | None:
     if choice == NONE:
         return None
-    folders = model_choices.text_encoders()
-    return text_encoder_in(folders.files) if choice == AUTO else folders.pick("text_encoder", choice)
+    if choice != AUTO:
+        return model_choices.text_encoders().pick("text_encoder", choice)
+    return None if model == BUILTIN_MODEL else model_choices.text_encoder_for(model_choices.seen(model))
 
 
 def load_model(path: Path, encoder: Path | None, choice: str) -> LoadedModel:
@@ -185,6 +188,7 @@ def load_tokenizer_for(model: ImageModel, model_choice: str, choice: str) -> Tok
                 f"no image tokenizer for {model.name} ({described(model.tokenizer_kind, model.vocabulary)}) "
                 f"was found. Looked at {others} in {' and '.join(map(str, choices.folders))}. {source}."
             )
+        tell(model, choice_words(model, found, choices.files, model_choices.peek))
         return load_tokenizer(found)
     if not belongs(vq.tokenizer, model):
         raise ValueError(
@@ -193,6 +197,12 @@ def load_tokenizer_for(model: ImageModel, model_choice: str, choice: str) -> Tok
             "or the tokenizer that came with the model."
         )
     return vq
+
+
+def tell(model: ImageModel, tokenizer: str) -> None:
+    """On the node: what was chosen by itself, and what the file leaves to the person."""
+    grid = [model.grid_words()] if isinstance(model, GuessedGrid) else []
+    host.show_text("\n".join([tokenizer, *grid]))
 
 
 def load_tokenizer(path: Path) -> TokenizerValue:

@@ -14,7 +14,7 @@ from ..model_loaders.load_tokenizer import load_image_tokenizer
 from ..model_loaders.look import look
 from ..model_loaders.published import where_to_get
 from . import host, model_files
-from .model_files import Signature, folder_choices, pick, signature, weight_choices
+from .model_files import Signature, folder_choices, pick, signature, text_encoder_in, weight_choices
 
 # What was seen of a file, as long as the file stays the same.
 _seen: dict[tuple[Path, Callable[[Path], Any]], tuple[Signature, Any]] = {}
@@ -54,6 +54,11 @@ def unfinished() -> dict[str, Path]:
 def text_encoders() -> Choices:
     folders = host.text_encoder_roots()
     return Choices(folder_choices(folders), folders)
+
+
+def text_encoder_for(model: object) -> Path | None:
+    """The text encoder that "auto" takes for this model: of the width of its captions where there is one."""
+    return text_encoder_in(text_encoders().files, getattr(model, "caption_width", None))
 
 
 def seen(path: Path) -> ImageModel | ImageTokenizer | str:

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from ..model_loaders.checkpoint import INDEX_NAMES, WEIGHT_SUFFIXES
 from .folders import walk
@@ -87,16 +88,19 @@ def folder_choices(roots: Iterable[Path]) -> dict[str, Path]:
     return {name: path for name, path in weight_choices(roots).items() if path.is_dir()}
 
 
-def text_encoder_in(folders: dict[str, Path]) -> Path | None:
-    """The first folder whose config.json says T5; one that cannot be read says nothing."""
+def text_encoder_in(folders: dict[str, Path], width: int | None = None) -> Path | None:
+    """The first folder whose config.json says T5, of those that give so many numbers a token where one does;
+    a folder that cannot be read says nothing."""
+    found: dict[Path, Any] = {}
     for folder in folders.values():
         try:
             config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
             continue
         if isinstance(config, dict) and config.get("model_type") == "t5":
-            return folder
-    return None
+            found[folder] = config.get("d_model")
+    fitting = (folder for folder, has in found.items() if has == width)
+    return next(fitting, None) or next(iter(found), None)
 
 
 def pick(

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from ..model_loaders.companions import ENCODER, PICTURES, where_from
+from ..model_loaders.guessed_grid import GuessedGrid
 from ..model_loaders.image_model import ImageModel
 from ..model_loaders.image_tokenizer import ImageTokenizer
 from .sizes import shown_bytes, shown_count
-from .tokenizer_search import Peek, described, find_tokenizer
+from .tokenizer_search import Peek, choice_words, described, find_tokenizer
 
+Encoder = Callable[[ImageModel], Path | None]
 Look = Callable[[Path], ImageModel | ImageTokenizer | str]
 
 
@@ -19,7 +21,7 @@ def listing(
     files: Mapping[str, Path],
     folders: list[Path],
     packaged: Mapping[str, Path],
-    encoder: Path | None,
+    encoder: Encoder,
     look: Look,
     peek: Peek,
     unfinished: Mapping[str, Path],
@@ -27,7 +29,7 @@ def listing(
     """A paragraph for each file: models first, then image tokenizers, then what loads as neither.
 
     files: shown name -> path. packaged: image tokenizers of this package, which fit the built-in model.
-    encoder: the text encoder that a model would get. look: what a path holds, or why it does not load. peek:
+    encoder: the text encoder that a model gets. look: what a path holds, or why it does not load. peek:
         the image tokenizer in a path, be it part of a model. unfinished: folders without a weight file.
     """
     found = {name: look(path) for name, path in files.items()}
@@ -60,11 +62,11 @@ def needs(
     path: Path,
     files: Mapping[str, Path],
     packaged: Mapping[str, Path],
-    encoder: Path | None,
+    encoder: Encoder,
     peek: Peek,
 ) -> list[str]:
     """Lines on what the model takes besides its own weights."""
-    lines = []
+    lines = [model.grid_words()] if isinstance(model, GuessedGrid) else []
     names = {place: name for name, place in (files | packaged).items()} | {path: "in its own file"}
     try:
         vq = find_tokenizer(model, path, files, packaged, peek)
@@ -72,10 +74,14 @@ def needs(
         lines.append(f"image tokenizer: {error}")
     else:
         source = where_from(model.family, PICTURES) or "Put the VQ file that came with the model beside it"
-        lines.append(f"image tokenizer: {names[vq] if vq else f'missing. {source}.'}")
+        if vq in files.values() and vq != path:
+            lines.append(choice_words(model, vq, files, peek))
+        else:
+            lines.append(f"image tokenizer: {names[vq] if vq else f'missing. {source}.'}")
     source = where_from(model.family, ENCODER)
     if source:
-        lines.append(f"text encoder: {encoder.name if encoder else f'missing. {source}.'}")
+        taken = encoder(model)
+        lines.append(f"text encoder: {taken.name if taken else f'missing. {source}.'}")
     return lines
 
 

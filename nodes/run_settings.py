@@ -8,6 +8,7 @@ from torch import Tensor
 
 from ..decoding import Decoder, SamplingSettings, TokenGrid, image_seeds
 from ..decoding.verifiers import GreedyMatch
+from ..model_loaders.guessed_grid import GuessedGrid
 from ..model_loaders.image_model import ImageModel
 from .fixed_tokens import given_words
 from .inputs import number, whole_number
@@ -92,6 +93,13 @@ def for_decoder(settings: RunSettings, decoder: Decoder) -> RunSettings:
         return settings
     automatic = settings.automatic - {"top-k", "top-p"} | {"temperature"}
     return replace(settings, sampling=SamplingSettings(temperature=0.0), automatic=automatic)
+
+
+def grid_warning(model: ImageModel, settings: RunSettings) -> str:
+    """What to set where the grid may be another than the model was trained on; else empty."""
+    if not isinstance(model, GuessedGrid):
+        return ""
+    return model.grid_warning(settings.grid, "grid" not in settings.automatic)
 
 
 def full_shape(model: ImageModel, shape: tuple[int, int]) -> tuple[int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 
+from ..model_loaders.companions import PICTURES, companion
 from ..model_loaders.errors import CheckpointError
 from ..model_loaders.image_model import ImageModel
 from ..model_loaders.image_tokenizer import ImageTokenizer
@@ -23,8 +24,9 @@ def find_tokenizer(
 
     the model's own file or folder (`path`), what lies below that, beside it, in the folders around it from
     the inside out (some repositories keep it in another branch), among all files, in the package; then
-    beside it and anywhere within other models. None where none fits, a ValueError where several do.
-    `files` are all choices, by names that begin with the folder below a root.
+    beside it and anywhere within other models. Of several the one that is named as published for the family;
+    a ValueError where that decides nothing. None where none fits. `files` are all choices, by names that
+    begin with the folder below a root.
     """
     if fits(model, path, peek):
         return path
@@ -44,6 +46,8 @@ def find_tokenizer(
             if (vq := fits(model, file, peek)) and vq.within_model == within_model
         }
         if len(fitting) > 1:
+            fitting = as_published(model, fitting) or fitting
+        if len(fitting) > 1:
             raise ValueError(
                 f"several image tokenizers fit {model.name}: {', '.join(fitting)}. Choose one in the "
                 "tokenizer widget."
@@ -51,6 +55,27 @@ def find_tokenizer(
         if fitting:
             return next(iter(fitting.values()))
     return None
+
+
+def as_published(model: ImageModel, files: Mapping[str, Path]) -> dict[str, Path]:
+    """Those with the name under which the family's image tokenizer is published: LlamaGen's two, for classes
+    and for text, differ in nothing else that can be seen."""
+    published = companion(model.family, PICTURES)
+    names = {PurePosixPath(file).name for file in published.files} if published else set()
+    return {name: file for name, file in files.items() if file.name in names}
+
+
+def choice_words(model: ImageModel, taken: Path, files: Mapping[str, Path], peek: Peek) -> str:
+    """Which of the files was taken, and which others would fit as well."""
+    others = [
+        name
+        for name, file in files.items()
+        if file != taken and (vq := fits(model, file, peek)) and not vq.within_model
+    ]
+    name = next((name for name, file in files.items() if file == taken), taken.name)
+    if not others:
+        return f"image tokenizer: {name}"
+    return f"image tokenizer: {name}; these fit too, choose in tokenizer if one is meant: {', '.join(others)}"
 
 
 def fits(model: ImageModel, file: Path, peek: Peek) -> ImageTokenizer | None:

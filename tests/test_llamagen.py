@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,6 +10,7 @@ import pytest
 import torch
 from jacobi_ar.decoding.grid import TokenGrid
 from jacobi_ar.model_loaders.errors import CheckpointError, PromptError
+from jacobi_ar.model_loaders.guessed_grid import GuessedGrid, grid_hint
 from jacobi_ar.model_loaders.image_model import ImageModel
 from jacobi_ar.model_loaders.image_transformer import Prompt
 from jacobi_ar.model_loaders.load import load_image_model
@@ -152,3 +154,49 @@ def test_files_of_other_kinds(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"no AR image model .* looks like an image tokenizer"):
         load(GOLDEN / "llamagen_vq_tiny.pt")
     assert "no AR image model" in refusal({"unet.weight": torch.zeros(2)}, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "side"),
+    [
+        ("c2i_B_256.pt", 16),
+        ("c2i_3B_384.pt", 24),
+        ("t2i_XL_stage2_512_bf16.safetensors", 32),
+        ("mine.pt", None),
+        ("c2i_2567.pt", None),
+        ("from_256_to_512.pt", None),
+    ],
+)
+def test_the_files_name_hints_at_the_grid(name: str, side: int | None) -> None:
+    hint = grid_hint(Named({}, name), 1)
+    assert (hint and hint.side) == side
+
+
+@pytest.mark.parametrize(
+    ("prefix", "rows", "side"), [(1, 257, 16), (120, 696, 24), (1, 256, None), (120, 9, None)]
+)
+def test_a_rotary_table_tells_the_grid(prefix: int, rows: int, side: int | None) -> None:
+    hint = grid_hint(Named({"freqs_cis": SimpleNamespace(shape=(rows, 32, 2))}, "mine.pt"), prefix)
+    assert (hint and hint.side) == side
+
+
+class Named:
+    """As much of a checkpoint as tells the grid."""
+
+    def __init__(self, tensors: dict[str, SimpleNamespace], name: str) -> None:
+        self.tensors, self.path = tensors, Path(name)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.tensors
+
+
+def test_a_grid_that_the_file_was_not_trained_on_is_warned_of(tmp_path: Path) -> None:
+    shutil.copy(file_of("c2i"), tmp_path / "c2i_B_256.pt")
+    model, unknown = load(tmp_path / "c2i_B_256.pt"), load(file_of("c2i"))
+    assert isinstance(model, GuessedGrid) and isinstance(unknown, GuessedGrid)
+    default, trained = model.grids[0], TokenGrid(16, 16)
+    assert "Set rows and columns to 16" in model.grid_warning(default, chosen=False)
+    assert "Set rows and columns to 16" in model.grid_warning(default, chosen=True)
+    assert model.grid_warning(trained, chosen=True) == ""
+    assert "24 x 24 tokens are a guess" in unknown.grid_warning(default, chosen=False)
+    assert unknown.grid_warning(default, chosen=True) == ""

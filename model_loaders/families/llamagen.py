@@ -2,8 +2,8 @@
 
 The two differ in the prefix: one class embedding, or 120 caption features of flan-t5-xl, padded on the left.
 The rotary table is all zeros at prefix positions, cosine and sine both: queries and keys vanish there, so
-what sees prefix positions weighs them all alike. Nothing in a file tells the resolution it was trained for,
-so three grids are offered; a grid other than the trained one gives poor pictures and no other sign.
+what sees prefix positions weighs them all alike. Nothing in the weights tells the resolution they were
+trained for, so three grids are offered; one other than the trained gives poor pictures (guessed_grid.py).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ...decoding.grid import TokenGrid
 from ..checkpoint import Checkpoint
 from ..companions import ENCODER, where_from
 from ..errors import CheckpointError, PromptError
+from ..guessed_grid import ROTARY_TABLE, GuessedGrid, grid_hint
 from ..image_model import ImageModel, SamplingDefaults
 from ..image_transformer import ImageTransformer, Prompt, PromptRows, check_family, fill
 from ..rotary import Turns, grid_rotation
@@ -109,7 +110,7 @@ class CaptionTransformer(LlamaGenTransformer):
         return PromptRows(self.fc2(self.act(self.fc1(features))), visible)
 
 
-class ClassModel(ImageModel):
+class ClassModel(GuessedGrid):
     family = CLASSES
     tokenizer_kind = "llamagen"
 
@@ -130,7 +131,7 @@ class ClassModel(ImageModel):
         return Prompt(CLASSES, text, {"label": torch.tensor(int(match[1]))})
 
 
-class TextModel(ImageModel):
+class TextModel(GuessedGrid):
     family = TEXT
     tokenizer_kind = "llamagen"
 
@@ -150,6 +151,9 @@ class TextModel(ImageModel):
             prefix=transformer.prefix,
         )
         self.text_encoder = text_encoder
+        self.caption_width = (
+            transformer.unconditional.embedding_dim
+        )  # numbers a token that captions must have
 
     def encode_prompt(self, text: str) -> Prompt:
         if self.text_encoder is None:
@@ -202,19 +206,23 @@ def load(
         names |= {f"{fc}.weight": f"cls_embedding.cap_proj.{fc}.weight" for fc in ("fc1", "fc2")}
     fill(network, checkpoint, names, device=device, dtype=dtype, ignore=is_leftover)
     size = SIZES.get((config.dim, config.layers), f"({config.layers} layers of {config.dim})")
+    model: ClassModel | TextModel
     if isinstance(network, ClassTransformer):
-        return ClassModel(f"{CLASSES} {size}", network, dtype)
-    encoder = None
-    if text_encoder is not None:
-        encoder = load_text_encoder(text_encoder, device=device, dtype=dtype)
-        if encoder.width != features:
-            raise CheckpointError(
-                f"the text encoder {encoder.name} does not belong to {checkpoint.description}: it gives "
-                f"{encoder.width} numbers a token, the model reads {features} (flan-t5-xl gives 2048)"
-            )
-    return TextModel(f"{TEXT} {size}", network, dtype, encoder)
+        model = ClassModel(f"{CLASSES} {size}", network, dtype)
+    else:
+        encoder = None
+        if text_encoder is not None:
+            encoder = load_text_encoder(text_encoder, device=device, dtype=dtype)
+            if encoder.width != features:
+                raise CheckpointError(
+                    f"the text encoder {encoder.name} does not belong to {checkpoint.description}: it gives "
+                    f"{encoder.width} numbers a token, the model reads {features} (flan-t5-xl gives 2048)"
+                )
+        model = TextModel(f"{TEXT} {size}", network, dtype, encoder)
+    model.hint = grid_hint(checkpoint, model.prefix)
+    return model
 
 
 def is_leftover(name: str) -> bool:
     """Tables and caches that some training code saved along; they hold nothing learned."""
-    return name == "freqs_cis" or "kv_cache" in name
+    return name == ROTARY_TABLE or "kv_cache" in name

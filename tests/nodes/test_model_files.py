@@ -94,6 +94,17 @@ def test_the_text_encoder_is_the_first_t5_folder(tmp_path: Path) -> None:
     assert text_encoder_in({}) is None
 
 
+def test_the_text_encoder_is_the_t5_folder_of_the_models_width(tmp_path: Path) -> None:
+    for name, width in (("a-t5-small", 512), ("b-flan-t5-xl", 2048), ("c-flan-t5-xl", 2048)):
+        put(tmp_path / name / "config.json", f'{{"model_type": "t5", "d_model": {width}}}')
+        put(tmp_path / name / "model.safetensors")
+    folders = folder_choices([tmp_path])
+    assert text_encoder_in(folders, 2048) == tmp_path / "b-flan-t5-xl"
+    assert text_encoder_in(folders, 512) == tmp_path / "a-t5-small"
+    # None fits: the loader's error then says what the first one lacks.
+    assert text_encoder_in(folders, 4096) == text_encoder_in(folders) == tmp_path / "a-t5-small"
+
+
 def test_folders_of_other_packages_come_under_their_names(tmp_path: Path) -> None:
     own = put(tmp_path / "ar_image" / "Janus-Pro" / "1B" / "m.pt").parents[2]
     for name in ("1B", "7B"):

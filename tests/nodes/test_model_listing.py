@@ -27,7 +27,8 @@ peek = partial(load_image_tokenizer, device="meta")
 
 def paragraphs(folder: Path, encoder: Path | None = None) -> dict[str, str]:
     """Shown name -> its paragraph."""
-    text = listing(weight_choices([folder]), [folder], PACKAGED, encoder, look, peek, unfinished([folder]))
+    files, begun = weight_choices([folder]), unfinished([folder])
+    text = listing(files, [folder], PACKAGED, lambda model: encoder, look, peek, begun)
     return dict(part.split(": ", 1) for part in text.split("\n\n")[1:])
 
 
@@ -51,6 +52,14 @@ def test_models_say_what_they_are_and_what_they_lack(folder: Path) -> None:
     assert "text encoder" not in found["c2i.pt"]
     assert "huggingface.co/google/flan-t5-xl into the folder models/text_encoders" in found["t2i.pt"]
     assert "text encoder: flan" in paragraphs(folder, Path("flan"))["t2i.pt"]
+
+
+def test_llamagen_says_its_grid_or_that_it_does_not(folder: Path) -> None:
+    (folder / "c2i.pt").rename(folder / "c2i_B_256.pt")
+    found = paragraphs(folder)
+    assert "16 x 16 tokens (256 in its name): set rows and columns to 16" in found["c2i_B_256.pt"]
+    assert "trained grid unknown: rows and columns 0 give 32 x 32" in found["t2i.pt"]
+    assert "rows and columns" not in found["small.safetensors"]
 
 
 def test_a_mirror_of_the_hub_is_named_instead(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,15 +8,17 @@ from typing import Any
 
 import pytest
 from jacobi_ar.model_loaders.errors import CheckpointError
-from jacobi_ar.nodes.tokenizer_search import find_tokenizer
+from jacobi_ar.nodes.tokenizer_search import choice_words, find_tokenizer
 
 ROOT = Path("models")
-MODEL = SimpleNamespace(name="a model", tokenizer_kind="vq", vocabulary=8)
+MODEL = SimpleNamespace(name="a model", family="a family", tokenizer_kind="vq", vocabulary=8)
 PACKAGED = Path("package", "vq.safetensors")
 WITHIN_MODELS = ("whole.pt", "anole.pt")
 CONTENT: dict[str, Any] = {
     "anole.pt": ("other", 8),
     "vq.pt": ("vq", 8),
+    "vq_ds16_c2i.pt": ("vq", 8),
+    "vq_ds16_t2i.pt": ("vq", 8),
     "again.pt": ("vq", 8),
     "larger.pt": ("vq", 16),
     "other.pt": ("other", 8),
@@ -77,6 +79,25 @@ def test_one_within_another_model_comes_after_all_others() -> None:
 def test_several_that_fit_are_named() -> None:
     with pytest.raises(ValueError, match="vq.pt, again.pt"):
         found("vq.pt", "again.pt")
+
+
+@pytest.mark.parametrize("kind", ["c2i", "t2i"])
+def test_llamagens_two_are_told_apart_by_their_published_names(kind: str) -> None:
+    both = ["vq_ds16_c2i.pt", "vq_ds16_t2i.pt"]
+    model = SimpleNamespace(**{**vars(MODEL), "family": f"LlamaGen {kind}"})
+    assert found(*both, "again.pt", model=model) == ROOT / f"vq_ds16_{kind}.pt"
+    with pytest.raises(ValueError, match="several"):
+        found("vq.pt", "again.pt", model=model)
+    with pytest.raises(ValueError, match="several"):
+        found(*both, model=MODEL)
+
+
+def test_what_else_would_fit_is_said() -> None:
+    files = {name: ROOT / name for name in ("m/vq.pt", "again.pt", "larger.pt", "dangling.pt", "whole.pt")}
+    said = choice_words(MODEL, ROOT / "m" / "vq.pt", files, load)
+    assert said.startswith("image tokenizer: m/vq.pt; ") and said.endswith(": again.pt")
+    files.pop("again.pt")
+    assert choice_words(MODEL, ROOT / "m" / "vq.pt", files, load) == "image tokenizer: m/vq.pt"
 
 
 def test_the_packaged_one_comes_last_and_only_where_it_fits() -> None:
