@@ -68,6 +68,11 @@ def parser() -> argparse.ArgumentParser:
     pages.add_argument(
         "--pictures", action="store_true", help="take the pictures of the nodes anew too (needs Chromium)"
     )
+    commands.add_parser(
+        "cards",
+        parents=[shared],
+        help="make the templates' cards and the README's pictures of the nodes anew (needs Chromium)",
+    )
     return top
 
 
@@ -97,7 +102,13 @@ def run(arguments: list[str]) -> int:
     try:
         if PREPARED not in os.environ:
             return prepare_and_rerun(wanted, arguments)
-        commands = {"demo": run_demo, "test": run_tests, "serve": run_serve, "pages": run_pages}
+        commands = {
+            "demo": run_demo,
+            "test": run_tests,
+            "serve": run_serve,
+            "pages": run_pages,
+            "cards": run_cards,
+        }
         return commands[wanted.command](wanted)
     except Problem as problem:
         print(f"\n{wanted.command} failed: {problem}", file=sys.stderr, flush=True)
@@ -121,7 +132,7 @@ def prepare_and_rerun(wanted: argparse.Namespace, arguments: list[str]) -> int:
     wishes = Wishes(dev_folder(), base_python(wanted.python, named), wanted.torch_index)
     environment = Environment(wishes)
     try:
-        tests = wanted.command == "test" or (wanted.command == "pages" and wanted.pictures)
+        tests = wanted.command in ("test", "cards") or (wanted.command == "pages" and wanted.pictures)
         torchaudio = named is not None and lists_torchaudio(comfyui)  # 0.3.75 boots without
         environment.prepare(requirements_of(comfyui, named is not None), tests, torchaudio)
         if named is None:
@@ -199,6 +210,19 @@ def run_pages(wanted: argparse.Namespace) -> int:
     for fault in faults:
         say(f"  still to do: {fault}")
     return 1 if faults else 0
+
+
+def run_cards(wanted: argparse.Namespace) -> int:
+    from .readme_picture import take_readme_picture
+    from .template_cards import make_cards
+
+    folder = dev_folder() / "cards"
+    empty_base(folder)
+    with ComfyServer(Path(os.environ[PREPARED]), folder, threads=1) as server:
+        server.check_package()
+        make_cards(server.url)
+        take_readme_picture(server.url)
+    return 0
 
 
 def run_tests(wanted: argparse.Namespace) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from jacobi_ar.tests.host.support import Host, node_of, pixels, when_progress
+from jacobi_ar.tests.host.thumbnails import ALIKE, difference
 from jacobi_ar.tools import client
 from jacobi_ar.tools.demo import GENERATE, facts_of
 from jacobi_ar.tools.workflow_api import Prompt, with_inputs
@@ -56,6 +57,14 @@ def picture_at(host: Host, image: dict[str, str]) -> np.ndarray:
     return pixels(client.fetch_image(host.url, image))
 
 
+def test_the_template_shows_what_the_promises_mean(host: Host) -> None:
+    prompt = host.api("compare")
+    images = host.run(prompt).outputs[node_of(prompt, "PreviewImage")]["images"]
+    reference, same, sjd, gsd = (Image.fromarray(picture_at(host, image)) for image in images)
+    assert difference(reference, same) == 0
+    assert difference(reference, sjd) > ALIKE and difference(reference, gsd) > ALIKE
+
+
 def test_progress_runs_over_all_decoders_and_the_sheet_grows(host: Host) -> None:
     prompt = comparison(host, seed=102)
     node = node_of(prompt, COMPARE)
@@ -86,7 +95,7 @@ def test_a_cancelled_comparison_goes_on_where_it_was(host: Host) -> None:
     rows = rows_of(table)
     assert len(rows) == 4 and rows[1][6] == "256 of 256"
 
-    alone = host.run(host.quickstart("autoregressive", text="octopus", seed=103))
+    alone = host.run(host.quickstart("autoregressive", text="face", seed=103, guidance=1))
     kept = again.outputs[node_of(prompt, "PreviewImage")]["images"][0]
     assert np.array_equal(picture_at(host, kept), host.picture(alone))
 

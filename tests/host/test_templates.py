@@ -7,18 +7,16 @@ each. The cards of the others are no pictures.
 
 from __future__ import annotations
 
-import io
 import os
 from typing import Any
 
 import pytest
 from jacobi_ar.tests.host.support import WORKFLOWS, Host, read_workflow
-from jacobi_ar.tests.host.thumbnails import ALIKE, WITH_SECONDS, card_of, difference, sheet_of
+from jacobi_ar.tests.host.thumbnails import ALIKE, card_of, difference
 from jacobi_ar.tests.toy_published import PUBLISHED
-from jacobi_ar.tools import client
+from jacobi_ar.tools import template_cards
 from jacobi_ar.tools.browser import LOADED, SHOW_ALL, run_by_click
 from jacobi_ar.tools.comfy_server import PACKAGE_FOLDER
-from PIL import Image
 
 pytestmark = [pytest.mark.host, pytest.mark.browser]
 
@@ -29,10 +27,7 @@ OPENED = "types => window.app.graph._nodes.map(node => node.type).sort().join() 
 UNKNOWN = (
     "() => window.app.graph._nodes.filter(n => !LiteGraph.registered_node_types[n.type]).map(n => n.type)"
 )
-# Node id -> the pictures that it shows after the run, as /view takes them.
-RESULTS = """() => Object.fromEntries(Object.entries(window.app.nodeOutputs)
-    .map(([id, output]) => [id, output?.images ?? []]).filter(([, images]) => images.length))"""
-
+OUTPUTS = "() => window.app.nodeOutputs"
 # Texts on nodes that do not show whole, but for those that fill the most that the page gives a text.
 CUT = """() => [...document.querySelectorAll('.dom-widget .overflow-y-auto')]
     .filter(box => box.clientHeight < MOST && box.scrollHeight > box.clientHeight + 1)
@@ -52,21 +47,11 @@ def test_a_template_gives_the_picture_on_its_card(page: Any, host: Host, name: s
     open_template(page, host, name)
     assert page.evaluate(UNKNOWN) == []
     assert run_by_click(page) == "execution_success"
-    shown = {
-        node: [Image.open(io.BytesIO(client.fetch_image(host.url, image))) for image in images]
-        for node, images in page.evaluate(RESULTS).items()
-    }
-    assert shown
+    pictures = template_cards.pictures_of(host.url, name, page.evaluate(OUTPUTS))
     page.evaluate(SHOW_ALL)
     page.wait_for_timeout(500)  # texts take their places when the nodes are drawn
     assert page.evaluate(CUT) == []
-    card = card_of(name)
-    if name in WITH_SECONDS:
-        assert any(min(pictures[0].size) >= card.width for pictures in shown.values())
-    else:
-        together = [picture for _, pictures in sorted(shown.items()) for picture in pictures]
-        sheets = [sheet_of(pictures) for pictures in (*shown.values(), together)]
-        assert min(difference(sheet, card) for sheet in sheets) < ALIKE
+    assert difference(template_cards.card_of(pictures), card_of(name)) < ALIKE
 
 
 def test_cards_of_other_pictures_are_not_taken_for_alike() -> None:
