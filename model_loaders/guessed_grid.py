@@ -48,8 +48,8 @@ class GuessedGrid(ImageModel):
         hint = self.hint
         if hint is not None and (grid.rows, grid.cols) != (hint.side, hint.side):
             return (
-                f"warning: the file was trained on {hint.side} x {hint.side} tokens ({hint.reason}); other "
-                f"grids give poor pictures. Set rows and columns to {hint.side}"
+                f"warning: trained on {hint.side} x {hint.side} tokens ({hint.reason}), other grids give "
+                f"poor pictures: set rows and columns to {hint.side}"
             )
         if hint is None and not chosen:
             return f"{grid.rows} x {grid.cols} tokens are a guess, the file does not say; {PUBLISHED}"

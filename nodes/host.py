@@ -23,7 +23,7 @@ from PIL import Image
 from server import PromptServer
 from torch import Tensor, nn
 
-from .node_text import COLUMNS, wrapped
+from .node_text import wrapped
 
 MODEL_FOLDER = "ar_image"
 WIDGET_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -239,11 +239,11 @@ def preview_side() -> int:
     return args.preview_size
 
 
-def show_text(text: str, columns: int = COLUMNS) -> None:
-    """Shows text on the running node, in lines of so many characters, in the browser that queued it."""
+def show_text(text: str) -> None:
+    """Shows text on the running node, in lines that fit, in the browser that queued it."""
     server, context = PromptServer.instance, get_executing_context()
     if context is not None and server.client_id is not None and hasattr(server, "send_progress_text"):
-        server.send_progress_text(wrapped(text, columns), context.node_id, server.client_id)
+        server.send_progress_text(wrapped(text), context.node_id, server.client_id)
 
 
 class Progress:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from comfy_api.latest import io
 
 from ..model_loaders.load_tokenizer import BUILTIN_TOKENIZER
-from . import host, model_choices
+from . import model_choices
 from .errors import explained
 from .load_model import BUILTIN
 from .model_files import signature
 from .model_listing import listing
-
-COLUMNS = 88  # web/start_sizes.js makes this node as wide
 
 
 class JacobiARListModels(io.ComfyNode):
@@ -53,5 +51,4 @@ class JacobiARListModels(io.ComfyNode):
                 model_choices.peek,
                 model_choices.unfinished(),
             )
-        host.show_text(text, COLUMNS)
         return io.NodeOutput(text, ui={"text": (text,)})

@@ -75,7 +75,7 @@ def choice_words(model: ImageModel, taken: Path, files: Mapping[str, Path], peek
     name = next((name for name, file in files.items() if file == taken), taken.name)
     if not others:
         return f"image tokenizer: {name}"
-    return f"image tokenizer: {name}; these fit too, choose in tokenizer if one is meant: {', '.join(others)}"
+    return f"image tokenizer: {name} (these fit too: {', '.join(others)})"
 
 
 def fits(model: ImageModel, file: Path, peek: Peek) -> ImageTokenizer | None:

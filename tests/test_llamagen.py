@@ -195,8 +195,8 @@ def test_a_grid_that_the_file_was_not_trained_on_is_warned_of(tmp_path: Path) ->
     model, unknown = load(tmp_path / "c2i_B_256.pt"), load(file_of("c2i"))
     assert isinstance(model, GuessedGrid) and isinstance(unknown, GuessedGrid)
     default, trained = model.grids[0], TokenGrid(16, 16)
-    assert "Set rows and columns to 16" in model.grid_warning(default, chosen=False)
-    assert "Set rows and columns to 16" in model.grid_warning(default, chosen=True)
+    assert ": set rows and columns to 16" in model.grid_warning(default, chosen=False)
+    assert ": set rows and columns to 16" in model.grid_warning(default, chosen=True)
     assert model.grid_warning(trained, chosen=True) == ""
     assert "24 x 24 tokens are a guess" in unknown.grid_warning(default, chosen=False)
     assert unknown.grid_warning(default, chosen=True) == ""

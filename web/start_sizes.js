@@ -7,7 +7,7 @@ const SIZES = {
     JacobiARCompareTokens: [560, 420],
     JacobiARDecodingReport: [620, 560],
     JacobiARGenerate: [380, 830],
-    JacobiARListModels: [640, 300],
+    JacobiARListModels: [640, 420],
 };
 
 app.registerExtension({

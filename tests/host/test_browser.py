@@ -44,6 +44,7 @@ NEW_SIZES = """async types => {
     await new Promise(resolve => setTimeout(resolve, 300));
     return Object.fromEntries(nodes.map(node => [node.type, [...node.size]]));
 }"""
+LIST = "JacobiARListModels"
 SET_WIDGET = """([id, name, value]) => {
     window.app.graph.getNodeById(id).widgets.find(widget => widget.name === name).value = value
 }"""
@@ -157,9 +158,27 @@ def test_new_nodes_have_room_for_their_texts(page: Any, host: Host) -> None:
     sizes = page.evaluate(NEW_SIZES, list(host.ours))
     assert set(sizes) == set(host.ours)
     assert min(width for width, _ in sizes.values()) >= 360
-    assert sizes["JacobiARListModels"] >= [600, 300] and sizes[GENERATE][1] >= 800
+    assert sizes[LIST] >= [600, 400] and sizes[GENERATE][1] >= 800
     assert page.evaluate(NEW_SIZES, ["SaveImage"])["SaveImage"][0] < 360  # other packages' nodes are theirs
     open_workflow(page, read_workflow("quickstart"))
     saved = {node["id"]: node["size"] for node in read_workflow("quickstart")["nodes"]}
     now = page.evaluate("() => window.app.graph._nodes.map(node => [node.id, [...node.size]])")
     assert dict(now) == saved
+
+
+def test_the_list_of_models_fills_its_node_and_is_no_setting(page: Any, host: Host) -> None:
+    size = page.evaluate(NEW_SIZES, [LIST])[LIST]
+    assert run_by_click(page) == "execution_success"
+    shown = """() => {
+        const node = window.app.graph._nodes[0], box = node.widgets.find(widget => widget.name === 'shown');
+        return [box.element.value, box.element.clientHeight, [...node.size]];
+    }"""
+    page.evaluate(SHOW_ALL)
+    page.wait_for_function("() => document.querySelector('.dom-widget textarea')?.clientHeight > 0")
+    text, height, now = page.evaluate(shown)
+    screenshot(page, "find-models")
+    assert "models" in text and "image tokenizers" in text
+    assert height > 300 and now == size
+    saved = page.evaluate("() => window.app.graph.serialize().nodes[0].widgets_values ?? []")
+    queued = page.evaluate("async () => Object.values((await window.app.graphToPrompt()).output)[0].inputs")
+    assert saved == [] and queued == {}

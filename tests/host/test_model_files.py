@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from jacobi_ar.tests.host.support import LOAD, Host, node_of
 from jacobi_ar.tools.comfy_server import ROOT
-from jacobi_ar.tools.demo import ENCODE
+from jacobi_ar.tools.demo import ENCODE, GENERATE
 
 pytestmark = pytest.mark.host
 
@@ -89,6 +89,25 @@ def test_a_text_encoder_that_is_added_after_the_error_is_seen(host: Host, models
         assert run.status == "success", run.error
     finally:
         shutil.rmtree(encoder, ignore_errors=True)
+        for name in files:
+            (models / "ar_image" / name).unlink()
+
+
+def test_a_file_for_another_grid_is_warned_of(host: Host, models: Path) -> None:
+    files = {"small_256.pt": "llamagen_c2i_tiny.pt", "small_vq.pt": "llamagen_vq_tiny.pt"}
+    for name, source in files.items():
+        shutil.copy(GOLDEN / source, models / "ar_image" / name)
+    prompt = loading(host, model="small_256.pt", tokenizer="auto")
+    prompt[node_of(prompt, ENCODE)]["inputs"]["text"] = "7"
+    generate = node_of(prompt, GENERATE)
+    try:
+        warned = host.run(prompt)
+        assert warned.status == "success", warned.error
+        assert ": set rows and columns to 16\n" in "".join(warned.outputs[generate]["text"])
+        assert "set rows and columns to 16; 0 gives 24 x 24" in text_of(host, LIST)
+        prompt[generate]["inputs"] |= {"rows": 16, "columns": 16}
+        assert "warning" not in "".join(host.run(prompt).outputs[generate]["text"])
+    finally:
         for name in files:
             (models / "ar_image" / name).unlink()
 
