@@ -12,6 +12,8 @@ import pytest
 from jacobi_ar.model_loaders.published import FILES, REPOSITORIES, where_to_get
 from jacobi_ar.nodes.model_files import pick, weight_choices
 from jacobi_ar.tests.toy_published import PUBLISHED
+from jacobi_ar.tools.family_cards import CARDS
+from jacobi_ar.tools.template_cards import card_of, shown_images
 from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -99,3 +101,18 @@ def test_the_files_of_the_note_are_shown_by_the_name_in_the_template(template: s
 def test_a_card_is_small_and_square(template: str) -> None:
     path = ROOT / "workflows" / f"{template}.jpg"
     assert Image.open(path).size == (384, 384) and path.stat().st_size < 25_000
+
+
+def test_every_card_is_from_a_run_or_an_ornament() -> None:
+    """`dev.py cards` runs what has no ornament, so that has to need no download."""
+    assert set(CARDS) == set(PUBLISHED)
+
+
+def test_a_card_shows_what_the_run_saves_or_what_is_named() -> None:
+    saved, seen = ({"filename": name, "type": kind} for name, kind in (("a", "output"), ("b", "temp")))
+    outputs = {"7": {"images": [seen]}, "11": {"images": [saved]}, "9": {"text": ["no picture"]}}
+    assert list(shown_images("quickstart", outputs)) == [saved]
+    assert list(shown_images("same_picture", outputs)) == [seen, saved]
+    picture = Image.new("RGB", (20, 10), "red")
+    assert card_of([picture]).getpixel((0, 0)) == (255, 0, 0)
+    assert card_of([picture] * 3).getpixel((383, 383)) == (255, 255, 255)
