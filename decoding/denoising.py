@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -16,36 +16,10 @@ from .drafts import Drafts, Trajectories
 from .errors import DecodingError
 from .initialisers import Frontier, UniformToken
 from .randomness import gaussian_noise
-from .target import TargetModel
+from .target import DenoisingModel
 
 MOST_STEPS = 64
 RHO = 7.0  # of Karras et al. 2022, eq. 5
-
-
-class Noised(NamedTuple):
-    """Inputs that are fed as embeddings under noise, [L, W] or [B, N] of them."""
-
-    embeddings: Tensor  # [..., E], clean ones have mean 0 and spread 1 in every channel
-    levels: Tensor  # [...], standard deviation of the noise in them; 0 where the token itself is fed
-
-
-@runtime_checkable
-class DenoisingModel(TargetModel, Protocol):
-    """A target model that was fine-tuned to predict the next token from embeddings under noise.
-
-    Where no input that a query sees is under noise, its law is the model's own.
-    """
-
-    noise_range: tuple[float, float]  # smallest and largest level that it was trained with
-    embedding_width: int  # E
-
-    def clean_embeddings(self, tokens: Tensor) -> Tensor:
-        """Codebook indices [...] -> [..., E] float32, normalised: see `Noised`."""
-
-    def forward_noised(
-        self, inputs: Tensor, positions: Tensor, slots: Tensor, visible: Tensor, noised: Noised
-    ) -> Tensor:
-        """As `forward`; inputs whose level is above 0 are read from `noised` [B, N], not from `inputs`."""
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .denoising import GaussianNoise, Noised, denoised, denoising_model, start_trajectories
+from .denoising import GaussianNoise, denoised, denoising_model, start_trajectories
 from .drafts import Drafts, Trajectories
 from .initialisers import Frontier
 from .run import Run
 from .schedules import StepPlan
 from .step import Step
+from .target import Noised
 
 
 class DenoisingRun(Run):

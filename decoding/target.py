@@ -7,7 +7,7 @@ stream positions, `K` cache slots that a query may be allowed to see, `V` codebo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -48,3 +48,29 @@ class TargetModel(Protocol):
 
     def retain(self, images: Sequence[int]) -> None:
         """Go on with these images of the present batch only (ascending); their caches keep their contents."""
+
+
+class Noised(NamedTuple):
+    """Inputs that are fed as embeddings under noise, [L, W] or [B, N] of them."""
+
+    embeddings: Tensor  # [..., E], clean ones have mean 0 and spread 1 in every channel
+    levels: Tensor  # [...], standard deviation of the noise in them; 0 where the token itself is fed
+
+
+@runtime_checkable
+class DenoisingModel(TargetModel, Protocol):
+    """A target model that was fine-tuned to predict the next token from embeddings under noise.
+
+    Where no input that a query sees is under noise, its law is the model's own.
+    """
+
+    noise_range: tuple[float, float]  # smallest and largest level that it was trained with
+    embedding_width: int  # E
+
+    def clean_embeddings(self, tokens: Tensor) -> Tensor:
+        """Codebook indices [...] -> [..., E] float32, normalised: see `Noised`."""
+
+    def forward_noised(
+        self, inputs: Tensor, positions: Tensor, slots: Tensor, visible: Tensor, noised: Noised
+    ) -> Tensor:
+        """As `forward`; inputs whose level is above 0 are read from `noised` [B, N], not from `inputs`."""

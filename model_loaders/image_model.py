@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from ..decoding.grid import TokenGrid
+from .denoising_target import DenoisingTarget
 from .errors import GridError
 from .image_transformer import ImageTransformer, Prompt
 from .target import TransformerTarget, whole_steps
@@ -68,8 +69,11 @@ class ImageModel(ABC):
         self, grid: TokenGrid, guidance: float, device: torch.device | str | None = None
     ) -> TransformerTarget:
         """The model for one run of decoding, computing on `device` (default: where the weights are)."""
-        device = device or next(self.transformer.parameters()).device
-        return TransformerTarget(self.transformer, grid, guidance, self.dtype, torch.device(device))
+        network = self.transformer
+        place = torch.device(device or next(network.parameters()).device)
+        if network.denoiser is not None:
+            return DenoisingTarget(network, network.denoiser, grid, guidance, self.dtype, place)
+        return TransformerTarget(network, grid, guidance, self.dtype, place)
 
     def prompt_columns(self, prompts: Sequence[Prompt], grid: TokenGrid, guidance: float) -> int:
         """Columns that these prompts take in the cache of a run."""

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from ..decoding.grid import TokenGrid
 from .checkpoint import Checkpoint
+from .denoiser import Denoiser
 from .errors import PromptError
 from .linear import linear
 from .rotary import Turns
@@ -59,6 +60,7 @@ class ImageTransformer(nn.Module, ABC):
         self.tok_embeddings = operations.Embedding(inputs or vocabulary, config.dim, **factory)
         self.transformer = Transformer(config, operations, **factory)
         self.output = operations.Linear(config.dim, vocabulary, bias=False, **factory)
+        self.denoiser: Denoiser | None = None  # where the weights include one
 
     def embed(self, tokens: Tensor) -> Tensor:
         """Input ids [R, N] -> [R, N, dim]."""

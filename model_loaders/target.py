@@ -77,8 +77,15 @@ class TransformerTarget:
 
     @torch.no_grad()
     def forward(self, inputs: Tensor, positions: Tensor, slots: Tensor, visible: Tensor) -> Tensor:
+        return self._forward(self._embed(inputs), positions, slots, visible)
+
+    def _embed(self, inputs: Tensor) -> Tensor:
+        """Input ids [B, N] -> [B, N, dim]."""
+        return self._network.embed(inputs.to(self.device)).to(self._dtype)
+
+    def _forward(self, embeddings: Tensor, positions: Tensor, slots: Tensor, visible: Tensor) -> Tensor:
         columns = self._both(self._prefix + slots)
-        x = self._network.embed(self._both(inputs.to(self.device))).to(self._dtype)
+        x = self._both(embeddings)
         if self._constant is not None:
             x = x + self._constant
         positions = positions.to(self.device)

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from ...decoding.grid import TokenGrid
 from ..checkpoint import Checkpoint
+from ..denoiser import Denoiser, DenoiserConfig
 from ..errors import CheckpointError
 from ..image_model import ImageModel, SamplingDefaults
 from ..image_transformer import ImageTransformer, Prompt, PromptRows, check_family, fill
@@ -149,6 +150,10 @@ def load(
         "text_positions.weight": "text_positions",
         "text_global.weight": "text_global.weight",
     }
+    denoiser = read_denoiser(checkpoint, dim)
+    if denoiser is not None:
+        network.denoiser = Denoiser(denoiser, operations, device=torch.device("meta"), dtype=dtype)
+        names |= {f"denoiser.{name}": f"denoiser.{name}" for name in network.denoiser.state_dict()}
     fill(network, checkpoint, names, device=device, dtype=dtype)
     return BuiltinModel(network, side, words, read_manner(checkpoint, words), dtype)
 
@@ -166,6 +171,18 @@ def read_manner(checkpoint: Checkpoint, words: Mapping[str, int]) -> Manner:
     if not sound or not {any_style, *tables[0].values(), *tables[1].values()} <= set(words):
         raise CheckpointError(f"{checkpoint.description}: its metadata garbles prompts")
     return Manner(any_style, tables[0], frozenset(map(str, fillers)), tables[1])
+
+
+def read_denoiser(checkpoint: Checkpoint, dim: int) -> DenoiserConfig | None:
+    """What the file says of its denoiser, None where it has none."""
+    if "denoising" not in checkpoint.metadata:
+        return None
+    said = read_metadata(checkpoint, "denoising")
+    smallest, largest = (number(checkpoint, said, key, int | float) for key in ("smallest", "largest"))
+    if not smallest < largest:
+        raise CheckpointError(f"{checkpoint.description}: its metadata garbles denoising")
+    hidden, _ = checkpoint.shape("denoiser.inner.weight", 2)
+    return DenoiserConfig(dim, hidden, smallest, largest)
 
 
 def read_metadata(checkpoint: Checkpoint, key: str) -> dict[str, Any]:

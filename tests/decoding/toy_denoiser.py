@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import torch
 from jacobi_ar.decoding import TokenGrid
-from jacobi_ar.decoding.denoising import Noised
+from jacobi_ar.decoding.target import Noised
 from torch import Tensor
 
 from .toy import ToyTarget

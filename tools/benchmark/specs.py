@@ -22,9 +22,11 @@ _CONSTRUCTORS = (
     "lantern",
     "pjd",
     "same_picture",
+    "same_picture_denoising",
     "same_picture_rows",
     "same_picture_tree",
     "sjd",
+    "sjd2",
     "sjd_tree",
     "zipar",
 )

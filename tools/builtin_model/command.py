@@ -16,6 +16,7 @@ from torch import nn
 
 from ...model_loaders.load import BUILTIN_MODEL
 from ...model_loaders.load_tokenizer import BUILTIN_TOKENIZER
+from ..benchmark.subject import Condition
 from ..problem import Problem
 from ..stamps import Stamps
 from . import drawings, evaluate, export, settings
@@ -25,6 +26,7 @@ from .network import Network
 from .report import GUIDANCE, report, spread
 from .shapes import shapes
 from .tokenise import Lessons, load_lessons, tokenise
+from .train_denoiser import DenoiserJob, train_denoiser
 from .train_tokenizer import train_tokenizer
 from .train_transformer import train_transformer
 
@@ -54,6 +56,10 @@ class Place:
     @property
     def transformer(self) -> Path:
         return self.home / "transformer"
+
+    @property
+    def denoiser(self) -> Path:
+        return self.home / "denoiser"
 
     @property
     def stamps(self) -> Stamps:
@@ -114,10 +120,42 @@ def transformer(place: Place) -> bool:
     plan = place.settings.transformer
     look = _look(place, lessons, evaluate.References(found, lessons))
     done = train_transformer(place.transformer, lessons, plan, look, place.device)
+    network, made = _trained(place, lessons)
+    export.write_transformer(place.weights.transformer, network, plan.size, lessons.words, made)
+    return done
+
+
+def _trained(place: Place, lessons: Lessons) -> tuple[Network, dict[str, object]]:
+    """The transformer with averaged weights, and what the card states of it."""
+    plan = place.settings.transformer
     network = Network(plan.size, len(lessons.words))
     network.load_state_dict(averaged_state(place.transformer))
-    made = _made(place.transformer, plan.plan.seed)
-    export.write_transformer(place.weights.transformer, network, plan.size, lessons.words, made)
+    return network, _made(place.transformer, plan.plan.seed)
+
+
+def denoiser(place: Place) -> bool:
+    lessons = load_lessons(_needed(place.home, "lessons.npz", "tokens"))
+    _needed(place.transformer, "checkpoint.pt", "transformer")
+    network, made = _trained(place, lessons)
+    size, plan = place.settings.transformer.size, place.settings.denoiser
+    # Pictures to learn from are sampled by the plain weights, whatever is beside them by now.
+    plain = evaluate.Weights(place.denoiser / export.TRANSFORMER, place.weights.tokenizer)
+    export.write_transformer(plain.transformer, network, size, lessons.words, made)
+    subject = evaluate.subject_of(plain, ["-"], str(place.device))
+    bare = Condition(False, 1.0)
+    sampled = evaluate.sample(place.denoiser / "samples", subject, bare, place.settings.pictures)
+    learnt = hashlib.sha256(sampled.tobytes()).hexdigest()
+    if (place.denoiser / "checkpoint.pt").exists() and not place.stamps.done("denoiser", learnt):
+        raise Problem("the denoiser was trained for another transformer", f"move {place.denoiser} away")
+    place.stamps.write("denoiser", learnt)
+    job = DenoiserJob(network, lessons, torch.from_numpy(sampled).long(), plan, place.device)
+    done = train_denoiser(place.denoiser, job)
+    job.network.load_state_dict(averaged_state(place.denoiser))
+    its = _made(place.denoiser, plan.plan.seed)
+    network = network.cpu()
+    export.write_transformer(
+        place.weights.transformer, network, size, lessons.words, made, job.network.cpu(), its
+    )
     return done
 
 
@@ -175,6 +213,7 @@ STEPS: dict[str, Callable[[Place], bool]] = {
     "tokenizer": tokenizer,
     "tokens": tokens,
     "transformer": transformer,
+    "denoiser": denoiser,
     "evaluate": evaluated,
 }
 
@@ -185,7 +224,7 @@ def run(arguments: Sequence[str], about: str | None) -> int:
     parser.add_argument("--home", type=Path, default=HOME, help="where everything is kept")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--steps", type=int, help="of the tokenizer or transformer, instead of the published")
+    parser.add_argument("--steps", type=int, help="of one of the trainings, instead of the published")
     parser.add_argument("--names", type=int, default=100_000, help="evaluate so many names, not all")
     parser.add_argument("--smoke", action="store_true", help="a few steps on a handful of shapes")
     options = parser.parse_args(arguments)
@@ -210,7 +249,7 @@ def _settings(options: argparse.Namespace) -> settings.Settings:
     if options.smoke:
         return settings.smoke(options.seed)
     steps = {}
-    if options.steps is not None and options.step in ("tokenizer", "transformer"):
+    if options.steps is not None and options.step in ("tokenizer", "transformer", "denoiser"):
         steps = {f"{options.step}_steps": options.steps}
     return settings.full(seed=options.seed, **steps)
 

@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from ...model_loaders.denoiser import Denoiser
 from .loop import averaged_state
 from .network import Network, Size
 from .selection import reading
@@ -46,15 +47,26 @@ def write_tokenizer(
 
 
 def write_transformer(
-    path: Path, network: Network, size: Size, words: dict[str, int], made: Mapping[str, object]
+    path: Path,
+    network: Network,
+    size: Size,
+    words: dict[str, int],
+    made: Mapping[str, object],
+    denoiser: Denoiser | None = None,
+    denoiser_made: Mapping[str, object] | None = None,
 ) -> None:
+    weights = network.state_dict()
     metadata = {
         "config": json.dumps(size.settings()),
         "words": json.dumps(words),
         "prompts": json.dumps(reading(words)),
         "made": json.dumps(made),
     }
-    _write(path, network.state_dict(), metadata)
+    if denoiser is not None:
+        weights |= {f"denoiser.{name}": weight for name, weight in denoiser.state_dict().items()}
+        noise = {"smallest": denoiser.config.smallest, "largest": denoiser.config.largest}
+        metadata["denoising"] = json.dumps(noise | {"made": denoiser_made})
+    _write(path, weights, metadata)
 
 
 def _write(path: Path, weights: Mapping[str, Tensor], metadata: dict[str, str]) -> None:

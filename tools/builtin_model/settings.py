@@ -8,6 +8,7 @@ from .loop import Plan
 from .network import Size
 from .selection import Choice
 from .tokenizer_network import TokenizerSize
+from .train_denoiser import DenoiserPlan
 from .train_tokenizer import TokenizerPlan
 from .train_transformer import TransformerPlan
 
@@ -18,16 +19,22 @@ class Settings:
     choice: Choice
     tokenizer: TokenizerPlan
     transformer: TransformerPlan
+    denoiser: DenoiserPlan
+    pictures: int  # sampled for the denoiser
     looked_at: int  # names sampled while the transformer trains
     seeds: int  # of the evaluation
 
 
-def full(tokenizer_steps: int = 6_000, transformer_steps: int = 6_000, seed: int = 1) -> Settings:
+def full(
+    tokenizer_steps: int = 4_500, transformer_steps: int = 6_000, denoiser_steps: int = 2_000, seed: int = 1
+) -> Settings:
     return Settings(
         side=128,
         choice=Choice(first=1600, second=300),
         tokenizer=TokenizerPlan(Plan(tokenizer_steps, seed, look_every=500), TokenizerSize()),
         transformer=TransformerPlan(Plan(transformer_steps, seed, look_every=500), Size()),
+        denoiser=DenoiserPlan(Plan(denoiser_steps, seed, look_every=250)),
+        pictures=1536,
         looked_at=32,
         seeds=3,
     )
@@ -44,6 +51,8 @@ def smoke(seed: int = 1) -> Settings:
             Plan(12, seed, warm_up=2, look_every=6), tokenizer, batch=4, free_steps=4, seed_cells=200
         ),
         transformer=TransformerPlan(Plan(12, seed, warm_up=2, look_every=6), size, batch=4),
+        denoiser=DenoiserPlan(Plan(8, seed, warm_up=2, look_every=4), hidden=32, batch=4),
+        pictures=48,
         looked_at=4,
         seeds=1,
     )
