@@ -106,7 +106,7 @@ def same_picture_tree(
     return replace(decoder, name="Same-Picture Tree", schedule=schedule, verifier=TreeMatch())
 
 
-def sjd2(window: int = 31, steps: int = 4, draw: str = "fresh") -> Decoder:
+def sjd2(window: int = 31, steps: int = 1, draw: str = "fresh") -> Decoder:
     """Speculative Jacobi-denoising decoding (Teng et al., NeurIPS 2025, arXiv 2510.08994): drafts begin as
     noise.
 
@@ -115,7 +115,7 @@ def sjd2(window: int = 31, steps: int = 4, draw: str = "fresh") -> Decoder:
     return replace(sjd(window, draw=draw), name="SJD2", initialiser=GaussianNoise(steps))
 
 
-def same_picture_denoising(window: int = 31, steps: int = 4) -> Decoder:
+def same_picture_denoising(window: int = 31, steps: int = 1) -> Decoder:
     """Same-picture decoding whose drafts begin as noise, as SJD2's do. Without fixed shapes."""
     decoder = same_picture(window, fixed_shapes=False)
     return replace(decoder, name="Same-Picture Denoising", initialiser=GaussianNoise(steps))

@@ -27,7 +27,7 @@ class GaussianNoise:
     """Pure noise, and a token that nobody sees before it is drawn again; `steps` passes until a draft is fed
     as its token."""
 
-    steps: int = 4
+    steps: int
     draws: ClassVar[bool] = UniformToken.draws
 
     @property
