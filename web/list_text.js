@@ -8,8 +8,9 @@ function boxOf(node) {
     const box = document.createElement("textarea");
     box.className = "comfy-multiline-input";
     box.readOnly = true;
-    // What is shown is no setting: it stays out of saved workflows and of what is queued.
-    node.addDOMWidget("shown", "text", box, { serialize: false }).serialize = false;
+    // What is shown is no setting: it stays out of saved workflows and of what is queued. The type is our own:
+    // for those that "Nodes 2.0" knows it draws a field of its own in place of the box.
+    node.addDOMWidget("shown", "JACOBI_AR_LIST", box, { serialize: false }).serialize = false;
     return box;
 }
 
