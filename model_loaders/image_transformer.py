@@ -109,5 +109,5 @@ def check_family(prompts: Sequence[Prompt], family: str) -> None:
         if prompt.family != family:
             raise PromptError(
                 f'the prompt "{prompt.text}" was encoded for {prompt.family}, the model is {family}: '
-                "encode it with the model that generates"
+                "connect this model to Encode AR Prompt, and the prompt from there"
             )

@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..model_loaders.errors import GridError
+from ..model_loaders.image_model import ImageModel
 from .inputs import whole_number
 from .values import TokenGridValue
 
@@ -64,6 +66,21 @@ def from_first(
 ) -> Tensor:
     """All cells from the first masked one on, in the order in which the model draws."""
     return cells.flatten(1).long().cummax(1).values.bool().view_as(cells)
+
+
+def fixed_shape(model: ImageModel, fixed: TokenGridValue, rows: int, columns: int) -> tuple[int, int]:
+    """Rows and columns of the run: the fixed tokens' own where the widgets leave it open.
+
+    GridError where these are none that the model makes.
+    """
+    own = fixed.tokens.shape[1], fixed.tokens.shape[2]
+    if not (rows or columns):
+        try:
+            model.grid(*own)
+        except GridError as error:
+            source = "Choose rows and columns of such a size in Encode Image to Tokens"
+            raise GridError(f"these fixed_tokens do not go: {error}. {source}.") from None
+    return rows or own[0], columns or own[1]
 
 
 def kept_for(tokens: TokenGridValue, batch: int, grid: tuple[int, int]) -> Tensor:

@@ -17,7 +17,7 @@ from ..model_loaders.image_transformer import Prompt, check_family
 from . import host, sockets
 from .batch_parts import in_parts, joined
 from .errors import NodeMemoryError, explained, first_line, is_out_of_memory
-from .fixed_tokens import given_words, kept_for
+from .fixed_tokens import fixed_shape, given_words, kept_for
 from .inputs import check_wires
 from .memory_advice import advice
 from .picture_facts import GENERATED, PictureFacts
@@ -114,19 +114,15 @@ class JacobiARGenerate(io.ComfyNode):
             )
             check_family([prompt], model.model.family)
             sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
-            shape = (rows, columns) if fixed_tokens is None else fixed_shape(fixed_tokens, rows, columns)
+            shape = (rows, columns)
             if fixed_tokens is not None:
                 fixed_tokens.check_tokenizer(model.tokenizer.identity)
+                shape = fixed_shape(model.model, fixed_tokens, rows, columns)
             settings = resolve(model.model, seed, batch_size, guidance, sampling, shape)
             if fixed_tokens is not None:
                 settings = replace(settings, kept=kept_for(fixed_tokens, batch_size, shape))
             chosen = resolved(decoder, model.model.family)
             return generate(model, prompt, chosen, for_decoder(settings, chosen), fixed_tokens)
-
-
-def fixed_shape(fixed: TokenGridValue, rows: int, columns: int) -> tuple[int, int]:
-    """Rows and columns of the run: the fixed tokens' own where the widgets leave it open."""
-    return rows or fixed.tokens.shape[1], columns or fixed.tokens.shape[2]
 
 
 def generate(

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from ..decoding import Decoder, SamplingSettings, TokenGrid, image_seeds
 from ..decoding.verifiers import GreedyMatch
+from ..model_loaders.errors import GridError
 from ..model_loaders.guessed_grid import GuessedGrid
 from ..model_loaders.image_model import ImageModel
 from .fixed_tokens import given_words
@@ -79,7 +80,7 @@ def resolve(
     law |= {name: getattr(model.defaults, name) for name in automatic}
     open_grid = frozenset() if any(shape) else frozenset({"grid"})
     return RunSettings(
-        grid=model.grid(*full_shape(model, shape)),
+        grid=chosen_grid(model, shape),
         guidance=law.pop("guidance"),
         sampling=SamplingSettings(**law),
         seeds=tuple(image_seeds(seed, batch_size)),
@@ -100,6 +101,16 @@ def grid_warning(model: ImageModel, settings: RunSettings) -> str:
     if not isinstance(model, GuessedGrid):
         return ""
     return model.grid_warning(settings.grid, "grid" not in settings.automatic)
+
+
+def chosen_grid(model: ImageModel, shape: tuple[int, int]) -> TokenGrid:
+    """The grid of these widgets; a GridError that says what to set where the model does not make it."""
+    try:
+        return model.grid(*full_shape(model, shape))
+    except GridError as error:
+        usual = model.grids[0]
+        others = "to one of these, or both to 0 for" if len(model.grids) > 1 else "to 0 for"
+        raise GridError(f"{error}. Set rows and columns {others} {usual.rows} x {usual.cols}.") from None
 
 
 def full_shape(model: ImageModel, shape: tuple[int, int]) -> tuple[int, int]:

@@ -234,5 +234,7 @@ def test_an_offered_grid_or_a_sentence() -> None:
 
 def test_a_prompt_of_another_family_is_refused() -> None:
     model = class_model()
-    with pytest.raises(PromptError, match="was encoded for LlamaGen t2i, the model is LlamaGen c2i"):
+    with pytest.raises(
+        PromptError, match="for LlamaGen t2i, the model is LlamaGen c2i: connect this model to"
+    ):
         model.target(GRID, 2.0).prefill([Prompt("LlamaGen t2i", "a cat")], 16)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch
-from jacobi_ar.decoding import Promise
+from jacobi_ar.decoding import Promise, TokenGrid
 from jacobi_ar.decoding.promises import promise_given
+from jacobi_ar.model_loaders.errors import GridError
+from jacobi_ar.model_loaders.image_model import ImageModel
 from jacobi_ar.nodes.fixed_tokens import (
     below_row,
+    fixed_shape,
     from_first,
     given_words,
     kept_for,
@@ -114,6 +119,17 @@ def test_one_picture_serves_a_batch_and_others_must_match() -> None:
         kept_for(fixed, 1, (6, 4))
     with pytest.raises(ValueError, match="picture 1 of fixed_tokens is complete"):
         kept_for(grid(), 1, (3, 4))
+
+
+@pytest.mark.parametrize("size", [(5, 5), (4, 6)])
+def test_tokens_of_no_size_of_the_models_name_the_node_to_change(size: tuple[int, int]) -> None:
+    grids = [TokenGrid(4, 4), TokenGrid(3, 4)]
+    model = SimpleNamespace(name="a model", grids=grids)
+    model.grid = lambda rows, cols: ImageModel.grid(model, rows, cols)
+    with pytest.raises(GridError, match="these fixed_tokens .* 4 x 4, 3 x 4. .* in Encode Image to Tokens"):
+        fixed_shape(model, grid(1, *size), 0, 0)
+    assert fixed_shape(model, grid(1, *size), 4, 0) == (4, size[1])  # the widgets' matter: `kept_for` says it
+    assert fixed_shape(model, grid(), 0, 0) == (3, 4)
 
 
 @pytest.mark.parametrize(

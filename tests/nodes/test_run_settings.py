@@ -59,8 +59,15 @@ def test_one_side_of_the_grid_brings_the_other(shape: tuple[int, int], grid: tup
 
 @pytest.mark.parametrize("shape", [(5, 0), (0, 5), (6, 8)])
 def test_a_grid_that_the_model_does_not_make_names_those_it_does(shape: tuple[int, int]) -> None:
-    with pytest.raises(GridError, match="4 x 4, 4 x 8, 6 x 2"):
+    todo = "4 x 4, 4 x 8, 6 x 2. Set rows and columns to one of these, or both to 0 for 4 x 4"
+    with pytest.raises(GridError, match=todo):
         settings(shape=shape)
+
+
+def test_a_model_of_one_grid_says_that_0_gives_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Model, "grids", [TokenGrid(16, 16)])
+    with pytest.raises(GridError, match="17 x 16 tokens; it makes 16 x 16. Set rows and columns to 0 for 16"):
+        settings(shape=(17, 0))
 
 
 @pytest.mark.parametrize(
