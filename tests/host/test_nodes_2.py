@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -34,10 +35,11 @@ BOX = """() => {
 
 @pytest.fixture
 def modern(chromium: Any, host: Host) -> Iterator[Any]:
+    if version("comfyui-frontend-package").startswith("1.32."):
+        pytest.skip("the Nodes 2.0 of this page are an early form, which leaves out texts")
     tab = open_comfyui(chromium, host.url, **{SETTING: True})
     try:
-        if not tab.evaluate("() => !!window.LiteGraph.vueNodesMode"):
-            pytest.skip("this page has no Nodes 2.0")
+        assert tab.evaluate("() => window.LiteGraph.vueNodesMode")
         yield tab
     finally:
         client.post(host.url, "/settings", {SETTING: False})
