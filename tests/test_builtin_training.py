@@ -3,16 +3,19 @@ teeth."""
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from jacobi_ar.model_loaders.errors import CheckpointError
+from jacobi_ar.model_loaders.families.builtin_names import Names
 from jacobi_ar.model_loaders.families.builtin_prompt import Manner, read_prompt
 from jacobi_ar.model_loaders.load import load_image_model
 from jacobi_ar.model_loaders.load_tokenizer import load_image_tokenizer
@@ -189,7 +192,15 @@ def test_prompts_of_the_training() -> None:
     assert seen == {f"{s} {n}" for s in ("<any>", "<noto>") for n in ("red heart", "heart red", "love")}
 
 
-WORDS = vocabulary([Drawing("flat", ("dog",)), Drawing("noto", ("red", "heart")), Drawing("flag", ("flag",))])
+ABOUT = [
+    Drawing("flat", ("dog",), (("hound", "dog"),)),
+    Drawing("noto", ("red", "heart")),
+    Drawing("flat", ("blue", "heart")),
+    Drawing("flag", ("flag", "japan")),
+    Drawing("flat", ("map", "japan")),
+    Drawing("flat", ("hot", "beverage")),
+]
+WORDS = vocabulary(ABOUT)
 
 
 @pytest.mark.parametrize(
@@ -199,17 +210,27 @@ WORDS = vocabulary([Drawing("flat", ("dog",)), Drawing("noto", ("red", "heart"))
         ("noto style puppies red heart", "<noto> red heart", "ignored: puppies"),
         ("puppy", "<any> dog", "read by the built-in model: puppy as dog"),
         ("two dogs", "<any> dog", "dogs as dog; two"),
+        ("hound dog", "<any> hound dog", ""),
         ("flat red heart", "<flat> red heart", ""),
-        ("flag dog", "<flag> flag dog", ""),
-        ("the flag", "<any> flag", "left out, without a picture of their own: the"),
+        ("Heart, red.", "<any> red heart", ""),
+        ("red haert, masterpiece, 4k", "<any> red heart", "haert as heart; ignored: masterpiece, 4k"),
+        ("flag of Japan", "<flag> flag japan", "left out, without a picture of their own: of"),
+        ("japan", "<any> flag japan", "read as flag japan"),
+        ("beverage", "<any> hot beverage", "read as hot beverage"),
+        ("heart", "<any> heart", "no drawing is called heart; there are: blue heart, red heart"),
+        ("red heart and blue heart", "<any> red heart", "one drawing a picture: red heart, without blue"),
+        ("blue heart, dog", "<any> blue heart", "one drawing a picture: blue heart, without dog"),
+        ("mantel, dot", "<any>", "ignored: mantel, dot"),
+        ("hot japan", "<any> hot japan", "no drawing is called hot japan"),
         ("<null> dog", "<any> dog", "ignored: null"),
         ("zeppelin", "<any>", "no word of the prompt is known"),
         ("", "<null>", "empty prompt"),
     ],
 )
 def test_prompts_as_people_write_them(text: str, names: str, note: str) -> None:
-    manner = reading(WORDS)
-    known = Manner(manner["any"], manner["styles"], frozenset(manner["fillers"]), manner["synonyms"])
+    manner = reading(WORDS, ABOUT)
+    listed = Names(manner["names"], manner["other names"])
+    known = Manner(manner["any"], manner["styles"], frozenset(manner["fillers"]), manner["synonyms"], listed)
     read = read_prompt(text, WORDS, known, 8)
     assert " ".join(read.names) == names
     for part in note.split("; "):
@@ -217,10 +238,31 @@ def test_prompts_as_people_write_them(text: str, names: str, note: str) -> None:
     assert bool(note) == bool(read.notes)
 
 
-def test_a_damaged_manner_of_prompts_is_refused(home: Path, tmp_path: Path) -> None:
+def test_every_trained_name_is_read_as_it_was_trained(home: Path) -> None:
+    model, lessons = (
+        load_image_model(home / export.TRANSFORMER, device="cpu", dtype=torch.float32),
+        load_lessons(home),
+    )
+    for drawing in lessons.about:
+        prompt = model.encode_prompt(" ".join(drawing.words))
+        ids = [lessons.words[word] for word in drawing.words]
+        assert prompt.tensors["ids"].tolist()[1 : 1 + len(ids)] == ids and not prompt.notes
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda said: '{"any": "<where>"}',
+        lambda said: json.dumps(json.loads(said) | {"names": ["purple dinosaur"]}),
+        lambda said: json.dumps(json.loads(said) | {"other names": "dog"}),
+    ],
+)
+def test_a_damaged_manner_of_prompts_is_refused(
+    home: Path, tmp_path: Path, damage: Callable[[str], str]
+) -> None:
     with safe_open(home / export.TRANSFORMER, "pt") as file:
         metadata = file.metadata()
     weights = load_file(home / export.TRANSFORMER)
-    save_file(weights, tmp_path / "odd.safetensors", metadata | {"prompts": '{"any": "<where>"}'})
+    save_file(weights, tmp_path / "odd.safetensors", metadata | {"prompts": damage(metadata["prompts"])})
     with pytest.raises(CheckpointError, match="prompts"):
         load_image_model(tmp_path / "odd.safetensors", device="cpu", dtype=torch.float32)

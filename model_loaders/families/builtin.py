@@ -25,6 +25,7 @@ from ..image_transformer import ImageTransformer, Prompt, PromptRows, check_fami
 from ..rotary import Turns, grid_rotation
 from ..transformer import TransformerConfig
 from .blocks import read_config, transformer_names
+from .builtin_names import Names
 from .builtin_prompt import FLAG, FLAT, NULL, PAD, Manner, read_prompt
 
 FAMILY = "built-in"
@@ -165,12 +166,14 @@ def read_manner(checkpoint: Checkpoint, words: Mapping[str, int]) -> Manner:
     said = read_metadata(checkpoint, "prompts")
     any_style, fillers = said.get("any"), said.get("fillers")
     tables = [said.get(key) for key in ("styles", "synonyms")]
-    sound = (
-        isinstance(any_style, str) and isinstance(fillers, list) and all(isinstance(t, dict) for t in tables)
-    )
+    names = [said.get(key, []) for key in ("names", "other names")]
+    sound = isinstance(any_style, str) and all(isinstance(table, dict) for table in tables)
+    sound = sound and all(isinstance(listed, list) for listed in (fillers, *names))
+    sound = sound and all(set(str(name).split()) <= set(words) for listed in names for name in listed)
     if not sound or not {any_style, *tables[0].values(), *tables[1].values()} <= set(words):
         raise CheckpointError(f"{checkpoint.description}: its metadata garbles prompts")
-    return Manner(any_style, tables[0], frozenset(map(str, fillers)), tables[1])
+    fillers = frozenset(map(str, fillers))
+    return Manner(any_style, tables[0], fillers, tables[1], Names(*(tuple(map(str, n)) for n in names)))
 
 
 def read_denoiser(checkpoint: Checkpoint, dim: int) -> DenoiserConfig | None:

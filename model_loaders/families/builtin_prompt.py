@@ -1,8 +1,9 @@
 """How the built-in model reads a prompt: style words, synonyms, words without a picture, unknown ones.
 
 What it goes by travels with the weights, as `prompts` in their metadata: `styles` (word -> special word),
-`any` (the special word where no style is asked for), `fillers`, `synonyms` (word -> word of a name). The
-first released weights have none: there the style is flat, or flag where the prompt begins with that word.
+`any` (the special word where no style is asked for), `fillers`, `synonyms` (word -> word of a name), `names`
+and `other names` of the drawings. The first weights have none: there the style is flat, or flag where the
+prompt begins with that word.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+
+from .builtin_names import Names, misspelt
 
 PAD, NULL, FLAT, FLAG = "<pad>", "<null>", "<flat>", "<flag>"
 EMPTY = "empty prompt: the picture is left to the model, and guidance has no effect"
@@ -24,6 +27,7 @@ class Manner:
     styles: Mapping[str, str] = field(default_factory=lambda: {"flag": FLAG})
     fillers: frozenset[str] = frozenset()
     synonyms: Mapping[str, str] = field(default_factory=dict)
+    names: Names = Names()
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ class Reading:
 
 def read_prompt(text: str, words: Mapping[str, int], manner: Manner, most: int) -> Reading:
     """`most` words, the style among them; none but `<null>` for an empty prompt."""
-    said = text.lower().replace(":", " ").split() if not manner.any else _split(text)
+    said = _split(text)
     if not said:
         return Reading([NULL], [EMPTY])
     style = manner.any or FLAT
@@ -56,18 +60,25 @@ def read_prompt(text: str, words: Mapping[str, int], manner: Manner, most: int) 
             continue
         elif word in manner.fillers:
             left_out.append(word)
+        elif manner.any and (meant := misspelt(word, words)):
+            names.append(meant)
+            read_as.append(f"{word} as {meant}")
         else:
             unknown.append(word)
+    choice = manner.names.choose(names)
     notes = []
     if read_as:
         notes.append(f"read by the built-in model: {', '.join(dict.fromkeys(read_as))}")
+    if choice.note:
+        notes.append(choice.note)
     if left_out:
         notes.append(f"left out, without a picture of their own: {', '.join(dict.fromkeys(left_out))}")
     if unknown:
         notes.append(f"not in the built-in vocabulary, ignored: {', '.join(dict.fromkeys(unknown))}")
     if not names:
         notes.append("no word of the prompt is known to the built-in model: expect an unrelated picture")
-    kept, cut = [style, *names][:most], [style, *names][most:]
+    chosen = [style, *choice.words]
+    kept, cut = chosen[:most], chosen[most:]
     if cut:
         notes.append(f"the built-in model reads {most - 1} words, cut off: {', '.join(cut)}")
     return Reading(kept, notes)

@@ -121,7 +121,7 @@ def transformer(place: Place) -> bool:
     look = _look(place, lessons, evaluate.References(found, lessons))
     done = train_transformer(place.transformer, lessons, plan, look, place.device)
     network, made = _trained(place, lessons)
-    export.write_transformer(place.weights.transformer, network, plan.size, lessons.words, made)
+    export.write_transformer(place.weights.transformer, network, plan.size, lessons, made)
     return done
 
 
@@ -140,7 +140,7 @@ def denoiser(place: Place) -> bool:
     size, plan = place.settings.transformer.size, place.settings.denoiser
     # Pictures to learn from are sampled by the plain weights, whatever is beside them by now.
     plain = evaluate.Weights(place.denoiser / export.TRANSFORMER, place.weights.tokenizer)
-    export.write_transformer(plain.transformer, network, size, lessons.words, made)
+    export.write_transformer(plain.transformer, network, size, lessons, made)
     subject = evaluate.subject_of(plain, ["-"], str(place.device))
     bare = Condition(False, 1.0)
     sampled = evaluate.sample(place.denoiser / "samples", subject, bare, place.settings.pictures)
@@ -153,9 +153,7 @@ def denoiser(place: Place) -> bool:
     job.network.load_state_dict(averaged_state(place.denoiser))
     its = _made(place.denoiser, plan.plan.seed)
     network = network.cpu()
-    export.write_transformer(
-        place.weights.transformer, network, size, lessons.words, made, job.network.cpu(), its
-    )
+    export.write_transformer(place.weights.transformer, network, size, lessons, made, job.network.cpu(), its)
     return done
 
 
@@ -169,7 +167,7 @@ def _look(
 
     def look(averaged: nn.Module) -> dict[str, float]:
         assert isinstance(averaged, Network)
-        export.write_transformer(weights.transformer, averaged, averaged.size, lessons.words, {})
+        export.write_transformer(weights.transformer, averaged, averaged.size, lessons, {})
         asked = [(name, name, None) for name in names]
         share, _ = evaluate.recall(
             folder / "samples", weights, references, asked, 1, GUIDANCE, str(place.device)

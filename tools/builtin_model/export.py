@@ -15,6 +15,7 @@ from ...model_loaders.denoiser import Denoiser
 from .loop import averaged_state
 from .network import Network, Size
 from .selection import reading
+from .tokenise import Lessons
 from .tokenizer_network import TokenizerNetwork, TokenizerSize, stages
 
 TRANSFORMER, TOKENIZER = "builtin_ar.safetensors", "builtin_vq.safetensors"
@@ -50,7 +51,7 @@ def write_transformer(
     path: Path,
     network: Network,
     size: Size,
-    words: dict[str, int],
+    lessons: Lessons,
     made: Mapping[str, object],
     denoiser: Denoiser | None = None,
     denoiser_made: Mapping[str, object] | None = None,
@@ -58,8 +59,8 @@ def write_transformer(
     weights = network.state_dict()
     metadata = {
         "config": json.dumps(size.settings()),
-        "words": json.dumps(words),
-        "prompts": json.dumps(reading(words)),
+        "words": json.dumps(lessons.words),
+        "prompts": json.dumps(reading(lessons.words, lessons.about)),
         "made": json.dumps(made),
     }
     if denoiser is not None:

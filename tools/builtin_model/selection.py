@@ -54,8 +54,10 @@ def vocabulary(chosen: Sequence[Drawing]) -> dict[str, int]:
     return {word: number for number, word in enumerate([PAD, NULL, ANY, *styles, *known])}
 
 
-def reading(words: dict[str, int]) -> dict[str, object]:
+def reading(words: dict[str, int], about: Sequence[Drawing]) -> dict[str, object]:
     """What the package needs to read prompts, for the metadata of the weights."""
+    names = {" ".join(drawing.words) for drawing in about}
+    others = {" ".join(other) for drawing in about for other in drawing.others}
     synonyms = {}
     for line in SYNONYMS.read_text(encoding="utf-8").splitlines():
         if line.startswith("#"):
@@ -67,4 +69,6 @@ def reading(words: dict[str, int]) -> dict[str, object]:
         "styles": {style: f"<{style}>" for style in (FIRST, *SECOND, FLAGS)},
         "fillers": sorted(FILLERS - set(words)),
         "synonyms": synonyms,
+        "names": sorted(names),
+        "other names": sorted(others - names),
     }

@@ -1,0 +1,83 @@
+"""Which drawing a prompt of the built-in model means: it recalls drawings by their names, and combines
+none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+SHORTEST = 5  # letters of a word that may be misspelt
+FLAG = "flag"
+SHOWN = 4  # names in a note
+
+
+@dataclass(frozen=True)
+class Names:
+    """`all` names of drawings as words with spaces, `others` by which they are known too."""
+
+    all: Sequence[str] = ()
+    others: Sequence[str] = ()
+
+    @cached_property
+    def _by_words(self) -> Mapping[frozenset[str], str]:
+        # What a drawing is called first wins over what another one is called too.
+        return {frozenset(name.split()): name for name in (*self.others, *self.all)}
+
+    def choose(self, words: Sequence[str]) -> Choice:
+        """The name that these words mean."""
+        said = frozenset(words)
+        if not said or not self.all:
+            return Choice(tuple(words))
+        known = self._by_words
+        if said in known:
+            return Choice(tuple(known[said].split()))
+        if said | {FLAG} in known:
+            return self._read_as(known[said | {FLAG}])
+        within = [name for its, name in known.items() if its < said]
+        if within:
+            # The longest; of several the one that is spoken of first.
+            best = max(within, key=lambda name: (name.count(" "), -_place(name, words)))
+            left = [word for word in dict.fromkeys(words) if word not in best.split()]
+            return Choice(tuple(best.split()), f"one drawing a picture: {best}, without {', '.join(left)}")
+        around = sorted((name for its, name in known.items() if its > said), key=_words_then_letters)
+        nearest = [name for name in around if name.count(" ") == around[0].count(" ")]
+        if len(nearest) == 1:
+            return self._read_as(nearest[0])
+        of = f"; there are: {', '.join(around[:SHOWN])}" if around else ""
+        return Choice(tuple(words), f"no drawing is called {' '.join(words)}{of}")
+
+    def _read_as(self, name: str) -> Choice:
+        return Choice(tuple(name.split()), f"read as {name}")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Words to draw, and what a person should know about the choice."""
+
+    words: tuple[str, ...]
+    note: str = field(default="")
+
+
+def _place(name: str, words: Sequence[str]) -> int:
+    return min(words.index(word) for word in name.split())
+
+
+def _words_then_letters(name: str) -> tuple[int, str]:
+    return name.count(" "), name
+
+
+def misspelt(word: str, words: Iterable[str]) -> str | None:
+    """The first of the words that differs by one slip: a letter too many, too few or wrong, or two
+    exchanged."""
+    if len(word) < SHORTEST:
+        return None
+    return next((one for one in words if len(one) >= SHORTEST and _one_slip(word, one)), None)
+
+
+def _one_slip(a: str, b: str) -> bool:
+    if abs(len(a) - len(b)) > 1 or b.startswith("<"):
+        return False
+    start = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    a, b = a[start:], b[start:]
+    return a[1:] == b[1:] or a[1:] == b or a == b[1:] or (a[:2] == b[1::-1] and a[2:] == b[2:])
