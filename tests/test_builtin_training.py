@@ -212,6 +212,7 @@ WORDS = vocabulary(ABOUT)
         ("two dogs", "<any> dog", "dogs as dog; two"),
         ("hound dog", "<any> hound dog", ""),
         ("flat red heart", "<flat> red heart", ""),
+        ("flat hound, dog", "<flat> hound dog", ""),
         ("Heart, red.", "<any> red heart", ""),
         ("red haert, masterpiece, 4k", "<any> red heart", "haert as heart; ignored: masterpiece, 4k"),
         ("flag of Japan", "<flag> flag japan", "left out, without a picture of their own: of"),

@@ -24,13 +24,17 @@ class Names:
         # What a drawing is called first wins over what another one is called too.
         return {frozenset(name.split()): name for name in (*self.others, *self.all)}
 
+    def lacks(self, words: Sequence[str]) -> bool:
+        """Whether there are names, and none of just these words."""
+        return bool(self.all) and frozenset(words) not in self._by_words
+
     def choose(self, words: Sequence[str]) -> Choice:
         """The name that these words mean."""
         said = frozenset(words)
         if not said or not self.all:
             return Choice(tuple(words))
         known = self._by_words
-        if said in known:
+        if not self.lacks(words):
             return Choice(tuple(known[said].split()))
         if said | {FLAG} in known:
             return self._read_as(known[said | {FLAG}])

@@ -65,6 +65,8 @@ def read_prompt(text: str, words: Mapping[str, int], manner: Manner, most: int) 
             read_as.append(f"{word} as {meant}")
         else:
             unknown.append(word)
+    if names[1:] and names[0] == said[0] and said[0] in manner.styles and manner.names.lacks(names):
+        names = names[1:]  # it asked for a style, and is no part of a name
     choice = manner.names.choose(names)
     notes = []
     if read_as:

@@ -7,11 +7,11 @@ import unicodedata
 from collections.abc import Collection
 
 # Words without a picture of their own: no name keeps them, and a prompt may hold them. The style words are
-# among them ("flat shoe" is "shoe"), so that in a prompt they always mean the style.
+# among them, but for "flat" and "flag", which names have too.
 FILLERS = frozenset(
     "a an the of with and in on at to for s my your some one this that is are please draw show make create "
     "generate me photo picture image drawing painting illustration photograph emoji icon style cute nice "
-    "beautiful very flat noto twemoji".split()
+    "beautiful very noto twemoji".split()
 )
 
 _TONES = ("dark", "light", "medium", "medium-dark", "medium-light")
