@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import torch
 
@@ -27,3 +28,12 @@ def look(path: str | os.PathLike[str]) -> ImageModel | ImageTokenizer | str:
         return str(error)
     except OSError as error:
         return f"{path} cannot be read ({error.strerror or error})"
+
+
+def lacks_something(path: Path) -> bool:
+    """Of something that does not load: whether it is a model all the same, by its tensors, or a folder of
+    weights of which some are missing."""
+    try:
+        return family_of(open_checkpoint(path)) is not None
+    except (CheckpointError, OSError):
+        return path.is_dir()

@@ -43,12 +43,29 @@ def where_to_get(shown: object) -> str:
     of this name is known. In a name with folders the first part that is known counts."""
     parts = PurePosixPath(shown).parts if isinstance(shown, str) else ()
     name = next((part for part in parts if part in REPOSITORIES or part in FILES), None)
-    if name is None:
-        return ""
+    return "" if name is None else ". ".join(steps(name))
+
+
+def steps(name: str, *others: str) -> list[str]:
+    """What to download for a published model, the model first; `others` are names of the same repository of
+    which one will do as well."""
     if name in FILES:
         repository, family, roles = FILES[name]
-        model = f"Download {address(repository, name)} into the folder {FOLDER}"
+        if others:
+            listed = f"{', '.join((name, *others[:-1]))} or {others[-1]}"
+            model = f"Download {listed} from {address(repository)} into the folder {FOLDER}"
+        else:
+            model = f"Download {address(repository, name)} into the folder {FOLDER}"
     else:
         repository, family, roles = REPOSITORIES[name]
         model = f"Download the whole repository {address(repository)} into the folder {FOLDER}/{name}"
-    return ". ".join([model, *(where_from(family, role) for role in roles)])
+    return [model, *(where_from(family, role) for role in roles)]
+
+
+def everything() -> dict[str, list[str]]:
+    """What can be downloaded: its name -> the steps. The files of one repository are told together."""
+    together: dict[Entry, list[str]] = {}
+    for name, entry in FILES.items():
+        together.setdefault(entry, []).append(name)
+    files = {family: steps(*names) for (_, family, _), names in together.items()}
+    return files | {name: steps(name) for name in REPOSITORIES}

@@ -10,11 +10,18 @@ from ..model_loaders.companions import ENCODER, PICTURES, where_from
 from ..model_loaders.guessed_grid import GuessedGrid
 from ..model_loaders.image_model import ImageModel
 from ..model_loaders.image_tokenizer import ImageTokenizer
-from .sizes import shown_bytes, shown_count
+from ..model_loaders.look import lacks_something
+from ..model_loaders.published import everything
+from .sizes import counted, shown_bytes, shown_count
 from .tokenizer_search import Peek, choice_words, described, find_tokenizer
 
 Encoder = Callable[[ImageModel], Path | None]
 Look = Callable[[Path], ImageModel | ImageTokenizer | str]
+BUILT_IN = (
+    "No model of your own yet. The built-in one (emoji and flags) works without any file: it is what Load AR "
+    "Image Model begins with.\n\nOthers can be downloaded; afterwards press R. Most have a template that "
+    "says how large they are, and docs/models.md tells of all."
+)
 
 
 def listing(
@@ -36,10 +43,11 @@ def listing(
     models = {name: it for name, it in found.items() if isinstance(it, ImageModel)}
     tokenizers = {name: it for name, it in found.items() if isinstance(it, ImageTokenizer)}
     faults = {name: it for name, it in found.items() if isinstance(it, str)}
-    where = ", ".join(str(folder) for folder in folders)
+    lacking = [name for name in faults if lacks_something(files[name])]
     parts = [
-        f"{len(models)} models, {len(tokenizers)} image tokenizers, {len(faults)} other files in {where}"
+        headline(len(models), len(tokenizers), len(lacking) + len(unfinished), len(faults) - len(lacking))
     ]
+    parts[0] += f" in {', '.join(str(folder) for folder in folders)}"
     for name, model in models.items():
         lines = [f"{name}: {model.name}", size_line(model.transformer, files[name])]
         lines += needs(model, files[name], files, packaged, encoder, peek)
@@ -49,7 +57,18 @@ def listing(
         parts.append(f"{name}: {kind}\n   {size_line(vq.module, files[name])}")
     parts += [f"{name}: does not load\n   {fault}" for name, fault in faults.items()]
     parts += [f"{name}: no weight file yet\n   {look(path)}" for name, path in unfinished.items()]
+    if not models and not lacking and not unfinished:
+        parts += [BUILT_IN, *("\n   ".join([f"{name}:", *todo]) for name, todo in everything().items())]
     return "\n\n".join(parts)
+
+
+def headline(models: int, tokenizers: int, lacking: int, others: int) -> str:
+    counts = [counted(models, "model"), counted(tokenizers, "image tokenizer")]
+    if lacking:
+        counts.append(counted(lacking, "model that lacks something", "models that lack something"))
+    if others:
+        counts.append(counted(others, "other file"))
+    return ", ".join(counts)
 
 
 def size_line(module: Any, path: Path) -> str:

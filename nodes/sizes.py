@@ -7,5 +7,10 @@ def shown_count(number: int) -> str:
     return f"{number / 1e9:.2f} billion" if number >= 1e9 else f"{number / 1e6:.1f} million"
 
 
+def counted(number: int, one: str, several: str = "") -> str:
+    """For example: 1 model, 2 models. `several` where it is not `one` with an s."""
+    return f"{number} {one if number == 1 else several or one + 's'}"
+
+
 def shown_bytes(number: float) -> str:
     return f"{number / 2**30:.2f} GiB" if number >= 2**29 else f"{number / 2**20:.1f} MiB"

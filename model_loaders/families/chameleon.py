@@ -21,10 +21,10 @@ import torch
 
 from ...decoding.grid import TokenGrid
 from ..checkpoint import Checkpoint
-from ..companions import TEXT, where_from
 from ..errors import CheckpointError
 from ..image_model import SamplingDefaults
 from ..image_transformer import Prompt
+from ..missing_parts import text_source
 from ..text_tokenizer import TextTokenizer, find_text_tokenizer
 from ..token_prompts import TokenPromptModel, TokenPromptTransformer, load_network
 from .chameleon_layout import (
@@ -144,7 +144,7 @@ def load(
     family, notes = family_of(checkpoint, settings, config.heads)
     table = "model.embed_tokens.weight" if in_hugging_face(checkpoint) else "tok_embeddings.weight"
     inputs, _ = checkpoint.shape(table, 2)
-    source = where_from(family, TEXT)
+    source = text_source(family, checkpoint)
     tokenizer = find_text_tokenizer(checkpoint, TOKENIZER_FILES, inputs, source)
     codes = tokenizer.codes(image_token)
     grids, layout = [TokenGrid(32, 32)], AnoleLayout(tokenizer)

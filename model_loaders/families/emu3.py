@@ -16,8 +16,8 @@ import torch
 
 from ...decoding.grid import TokenGrid
 from ..checkpoint import Checkpoint
-from ..companions import TEXT, where_from
 from ..image_model import SamplingDefaults
+from ..missing_parts import text_source
 from ..strict import Part
 from ..text_tokenizer import TextTokenizer
 from ..token_prompts import TokenPromptModel, load_network
@@ -95,7 +95,7 @@ def load(
     settings = (checkpoint.config or {}) | part_of_config(checkpoint, "text_config")
     config = read_llama_config(checkpoint, prefix, settings, head_dim=HEAD_DIM, norm_eps=NORM_EPS)
     inputs, _ = checkpoint.shape(f"{prefix}embed_tokens.weight", 2)
-    tokenizer = emu3_tokenizer(checkpoint, inputs, where_from(FAMILY, TEXT))
+    tokenizer = emu3_tokenizer(checkpoint, inputs, text_source(FAMILY, checkpoint))
     codes = tokenizer.codes(image_token)
     layout = Emu3Layout(tokenizer)
     names = llama_names(config, prefix) | {

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 
 from ...decoding.grid import TokenGrid
 from ..checkpoint import Checkpoint
-from ..companions import TEXT, where_from
 from ..image_model import SamplingDefaults
 from ..image_transformer import fill
+from ..missing_parts import text_source
 from ..strict import Source
 from ..text_tokenizer import TextTokenizer, find_text_tokenizer
 from ..token_prompts import TokenPromptModel, TokenPromptTransformer
@@ -141,7 +141,7 @@ def load(
     inputs, _ = checkpoint.shape(f"{names.language_model}embed_tokens.weight", 2)
     vocabulary, code_width = checkpoint.shape(f"{names.codes}.weight", 2)
     size = SIZES.get((config.dim, config.layers), f"({config.layers} layers of {config.dim})")
-    source = where_from("Janus-Pro-7B" if size == "7B" else "Janus-Pro", TEXT)
+    source = text_source("Janus-Pro-7B" if size == "7B" else "Janus-Pro", checkpoint)
     layout = JanusLayout(find_text_tokenizer(checkpoint, ["tokenizer.json"], inputs, source))
     network = JanusTransformer(
         config,

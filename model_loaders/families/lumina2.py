@@ -17,6 +17,7 @@ from ..checkpoint import Checkpoint
 from ..companions import TEXT, where_from
 from ..errors import CheckpointError
 from ..image_model import SamplingDefaults
+from ..missing_parts import text_source
 from ..text_tokenizer import find_text_tokenizer
 from ..token_prompts import TokenPromptModel, load_network
 from .chameleon import MOST_TOKENS, SIZES, LuminaLayout, lumina_grids
@@ -50,7 +51,7 @@ def load(
     settings = checkpoint.config or {}
     config = read_config(checkpoint, settings)
     inputs, _ = checkpoint.shape("model.embed_tokens.weight", 2)
-    tokenizer = find_text_tokenizer(checkpoint, ["tokenizer.json"], inputs, where_from(FAMILY, TEXT))
+    tokenizer = find_text_tokenizer(checkpoint, ["tokenizer.json"], inputs, text_source(FAMILY, checkpoint))
     layout = LuminaLayout(tokenizer, begin_token(checkpoint), PIXELS)
     codes = (FIRST_CODE, FIRST_CODE + CODES)
     network = load_network(
