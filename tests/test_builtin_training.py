@@ -20,7 +20,7 @@ from jacobi_ar.model_loaders.families.builtin_prompt import Manner, read_prompt
 from jacobi_ar.model_loaders.load import load_image_model
 from jacobi_ar.model_loaders.load_tokenizer import load_image_tokenizer
 from jacobi_ar.tools.builtin_model import drawings, export, settings
-from jacobi_ar.tools.builtin_model.card import card
+from jacobi_ar.tools.builtin_model.card import card, names_page
 from jacobi_ar.tools.builtin_model.command import run
 from jacobi_ar.tools.builtin_model.corruption import corrupt
 from jacobi_ar.tools.builtin_model.drawings import Drawing
@@ -95,6 +95,14 @@ def test_the_card_names_every_source_and_figure(home: Path) -> None:
         assert source.licence in ALLOWED
     assert "16 names, 1 seeds each" in text and "share-alike" not in text
     assert "| transformer | " in text and " | 1 | 12 | " in text
+    assert "| denoiser" in text and " | 1 | 8 | " in text
+
+
+def test_the_page_of_names_has_them_all(home: Path) -> None:
+    names = load_lessons(home).names
+    page = names_page(names)
+    assert f"{len(names)} names" in page
+    assert all(name.removeprefix("flag ") in page for name in names)
 
 
 def test_a_transformer_does_not_go_on_with_other_tokens(

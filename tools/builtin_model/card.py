@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,11 @@ the names that it was trained on; it does not compose, and says little to words 
 
 | file | what |
 |---|---|
-| `builtin_ar.safetensors` | transformer, {ar_size:.2f} M parameters, float16, blocks and names as LlamaGen's;
-metadata `config`, `words`, `prompts`, `made` | | `builtin_vq.safetensors` | image tokenizer, encoder and
-decoder, {vq_size:.2f} M parameters, float16, codebook {codes} x {width}; metadata lists the stages |
+| `builtin_ar.safetensors` | transformer with denoiser, {ar_size:.2f} M parameters, float16 |
+| `builtin_vq.safetensors` | image tokenizer, both ways, {vq_size:.2f} M parameters, codebook {codes} x
+{width} |
+
+Blocks and names are LlamaGen's. The files' metadata says sizes, words and how prompts are read.
 
 **How it differs from LlamaGen.** A prefix of {prefix} word tokens: the style, then the words of the name, 0
 for padding; `<null>` alone means no prompt. Padding is visible to attention, the prefix is not rotated, the
@@ -39,6 +41,7 @@ random share of the input tokens replaced so that the model has to listen to the
 |---|---|---|---|---|
 | image tokenizer | {vq[commit]} | {vq[seed]} | {vq[steps]} | {vq[hours]} |
 | transformer | {ar[commit]} | {ar[seed]} | {ar[steps]} | {ar[hours]} |
+| denoiser, for SJD2 | {noise[commit]} | {noise[seed]} | {noise[steps]} | {noise[hours]} |
 
 **Figures**, step by step, temperature 1, guidance {guidance:g}.
 
@@ -57,10 +60,39 @@ rasterised:
 """
 
 
+NAMES_PAGE = """# What the built-in model draws
+
+{count} names, one drawing a picture; written by `tools/builtin_model/make.py install`. Some come in several
+styles: {styles} in front of a name ask for one. Other words are read as the nearest name where there is one,
+and the node says how.
+
+## Flags
+
+{flags}
+
+## Everything else
+
+{others}
+"""
+
+
+def names_page(names: Sequence[str]) -> str:
+    """All names that can be asked for, as a page of the documentation."""
+    flags = [name.removeprefix("flag ") for name in names if name.startswith("flag ")]
+    others = [name for name in names if not name.startswith("flag ")]
+    return NAMES_PAGE.format(
+        count=len(names),
+        styles=", ".join(f"*{source.style}*" for source in SOURCES if source.style != "flag"),
+        flags="*flag* and: " + ", ".join(flags) + ".",
+        others=", ".join(others) + ".",
+    )
+
+
 def card(folder: Path, evaluation: Path, side: int) -> str:
     """The text, from the two files in `folder` and the figures of `report`."""
     figures = json.loads(evaluation.read_text(encoding="utf-8"))
-    (ar, config), (vq, _) = (_said(folder / f"builtin_{name}.safetensors") for name in ("ar", "vq"))
+    ar, vq = (_said(folder / f"builtin_{name}.safetensors") for name in ("ar", "vq"))
+    config = ar["config"]
     ar_size, vq_size, codebook = _sizes(folder)
     return TEMPLATE.format(
         side=side,
@@ -75,17 +107,19 @@ def card(folder: Path, evaluation: Path, side: int) -> str:
         names=figures["names"],
         drawings=figures["drawings"],
         guidance=figures["guidance"],
-        ar=ar,
-        vq=vq,
+        ar=ar["made"],
+        vq=vq["made"],
+        noise=ar["denoising"]["made"],
         figures="\n".join(_rows(figures)),
         sources="\n".join(f"| `{s.package}` ({s.drawings}) | {s.author} | {s.licence} |" for s in SOURCES),
     )
 
 
-def _said(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+def _said(path: Path) -> dict[str, Any]:
+    """What a file says of itself."""
     with safe_open(path, "pt") as file:
         metadata = file.metadata()
-    return json.loads(metadata["made"]), json.loads(metadata.get("config", "{}"))
+    return {key: json.loads(metadata[key]) for key in ("made", "config", "denoising") if key in metadata}
 
 
 def _sizes(folder: Path) -> tuple[float, float, tuple[int, int]]:

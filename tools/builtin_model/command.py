@@ -20,7 +20,7 @@ from ..benchmark.subject import Condition
 from ..problem import Problem
 from ..stamps import Stamps
 from . import drawings, evaluate, export, settings
-from .card import card
+from .card import card, names_page
 from .loop import averaged_state, progress_of
 from .network import Network
 from .report import GUIDANCE, report, spread
@@ -203,6 +203,8 @@ def install(place: Place) -> bool:
         shutil.copyfile(_needed(place.home, source.name, "transformer") / source.name, target)
         print(target)
     (BUILTIN_MODEL.parent / "MODEL_CARD.md").write_text(text, encoding="utf-8")
+    page = names_page(load_lessons(_needed(place.home, "lessons.npz", "tokens")).names)
+    (ROOT / "docs" / "builtin_names.md").write_text(page, encoding="utf-8")
     return True
 
 
