@@ -243,7 +243,9 @@ def show_text(text: str) -> None:
     """Shows text on the running node, in lines that fit, in the browser that queued it."""
     server, context = PromptServer.instance, get_executing_context()
     if context is not None and server.client_id is not None and hasattr(server, "send_progress_text"):
-        server.send_progress_text(wrapped(text), context.node_id, server.client_id)
+        # "Nodes 2.0" reads it as Markdown, where two spaces keep a line's end; the classic page shows none.
+        lines = wrapped(text).replace("\n", "  \n")
+        server.send_progress_text(lines, context.node_id, server.client_id)
 
 
 class Progress:
