@@ -11,10 +11,7 @@ from ..model_loaders.image_model import ImageModel
 from .inputs import whole_number
 from .values import TokenGridValue
 
-APPROXIMATE_NOTE = (
-    "approximate: some kept tokens lie behind drawn ones, which could not take them into account; seams "
-    "may show"
-)
+APPROXIMATE_NOTE = "kept tokens lie behind drawn ones: seams may show"
 
 
 def only_picture(tokens: TokenGridValue, picture: int) -> TokenGridValue:

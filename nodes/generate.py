@@ -20,9 +20,10 @@ from .errors import NodeMemoryError, explained, first_line, is_out_of_memory
 from .fixed_tokens import fixed_shape, given_words, kept_for
 from .inputs import check_wires
 from .memory_advice import advice
+from .node_text import BETWEEN
 from .picture_facts import GENERATED, PictureFacts
 from .presets import DecoderValue, resolved
-from .previews import PreviewBudget, preview_picture, without_holes
+from .previews import PREVIEWED_PICTURES, PreviewBudget, preview_picture, preview_words, without_holes
 from .report import facts, progress_line, summary
 from .run_memory import Estimate, estimate
 from .run_settings import MOST_PICTURES, RunSettings, for_decoder, grid_warning, resolve
@@ -33,7 +34,6 @@ MEMORY_ADVICE = (
     "Lower batch_size, choose fewer rows and columns or a smaller window, or load the model in bfloat16 or "
     "float16 (guidance 1 halves the cache too)."
 )
-PREVIEWED_PICTURES = 4  # of a batch
 ROOM_SHARE = 0.9  # of the memory that is free, for the rest of it lies in pieces
 
 
@@ -136,8 +136,10 @@ def generate(
     previews = LivePreviews(model.tokenizer) if host.previews_wanted() else None
     batch = decode_batch(model, prompt, decoder, settings, previews)
     trace = batch.result.trace
-    warning = grid_warning(model.model, settings)
-    lines = [warning, summary(trace, decoder, settings, batch.seconds), *batch.memory_lines()]
+    left_out = preview_words(len(settings.seeds)) if previews else ""
+    told = summary(trace, decoder, settings, batch.seconds, left_out)
+    # Where the page cuts a long text, it cuts what the decoder's own node shows as well.
+    lines = [grid_warning(model.model, settings), *told, *batch.memory_lines(), decoder.describe()]
     text = "\n".join(filter(None, lines))
     host.show_text(text)
     made = picture_facts(model, prompt, trace, settings, fixed)
@@ -229,6 +231,7 @@ def run(
     target = model.model.target(settings.grid, settings.guidance, model.loaded.resident.device)
     codebook = model.tokenizer.codebook
     before = finished * settings.grid.cells
+    left_out = preview_words(len(prompts)) if previews else ""
     given = 0 if settings.kept is None else int((settings.kept >= 0).sum())
     decoding = decode(target, prompts, decoder, settings.sampling, settings.seeds, settings.kept, codebook)
     with closing(decoding) as reports:
@@ -237,6 +240,7 @@ def run(
             fixed = sum(report.filled)
             picture = previews.picture(report) if previews else None
             line = progress_line(fixed, report.total, report.passes, len(prompts), given)
+            line = BETWEEN.join(filter(None, [line, left_out]))
             progress.update(before + fixed, line, picture)
     assert report.result is not None
     return report.result

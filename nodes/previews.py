@@ -13,7 +13,13 @@ from PIL import Image
 from torch import Tensor
 
 GREY = 0.5
+PREVIEWED_PICTURES = 4  # of a batch
 CRISP_SIDE = 384  # pictures smaller than this are enlarged by whole pixels
+
+
+def preview_words(pictures: int) -> str:
+    """What a preview leaves out of so many pictures; empty where it shows them all."""
+    return f"preview: {PREVIEWED_PICTURES} of {pictures} pictures" if pictures > PREVIEWED_PICTURES else ""
 
 
 @dataclass

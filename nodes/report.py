@@ -16,20 +16,21 @@ def progress_line(fixed: int, total: int, passes: int, pictures: int, given: int
     return f"{fixed}/{total} tokens · {counted} · {(fixed - given) / pictures / passes:.1f} tokens a pass"
 
 
-def summary(trace: Trace, decoder: Decoder, settings: RunSettings, seconds: float) -> str:
-    """When it is done; as much as a node has room for."""
+def summary(
+    trace: Trace, decoder: Decoder, settings: RunSettings, seconds: float, preview: str = ""
+) -> list[str]:
+    """When it is done: the lines that matter most. `preview` says which pictures it left out."""
     drawn = max(trace.tokens_of)
     passes = f"{trace.passes} passes for {drawn} tokens"
     if trace.batch > 1:
         passes += f" of each of {trace.batch} pictures"
-    return "\n".join(
-        [
-            f"{passes} · {drawn / trace.passes:.1f} a pass · {seconds:.2f} s",
-            f"{decoder.describe()} · promise: {trace.promise}",
-            *([] if trace.promise == decoder.promise else [APPROXIMATE_NOTE]),
-            *settings.lines(),
-        ]
-    )
+    pace = f"{drawn / trace.passes:.1f} a pass · {seconds:.2f} s"
+    note = "" if trace.promise == decoder.promise else f" ({APPROXIMATE_NOTE})"
+    return [
+        " · ".join(filter(None, [passes, pace, preview])),
+        f"promise: {trace.promise}{note}",
+        *settings.lines(),
+    ]
 
 
 def facts(

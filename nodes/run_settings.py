@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from torch import Tensor
@@ -34,23 +35,31 @@ class RunSettings:
     kept: Tensor | None = field(default=None, compare=False)
 
     def lines(self) -> list[str]:
-        def shown(name: str, value: object) -> str:
-            return f"{name} {value}" + (" (auto)" if name in self.automatic else "")
-
-        law = [
-            shown("guidance", f"{self.guidance:g}"),
-            shown("temperature", f"{self.sampling.temperature:g}"),
-            shown("top-k", self.sampling.top_k or "off"),
-        ]
+        law = {
+            "guidance": f"{self.guidance:g}",
+            "temperature": f"{self.sampling.temperature:g}",
+            "top-k": self.sampling.top_k or "off",
+        }
         if self.sampling.top_p < 1:
-            law.append(shown("top-p", f"{self.sampling.top_p:g}"))
-        seeds = f"seed{'s' if len(self.seeds) > 1 else ''} {', '.join(map(str, self.seeds))}"
+            law["top-p"] = f"{self.sampling.top_p:g}"
+        facts = [f"{name} {value}" for name, value in law.items() if name not in self.automatic]
+        auto = [f"{name} {value}" for name, value in law.items() if name in self.automatic]
+        if auto:
+            facts.append(f"auto: {', '.join(auto)}")
+        grid = f"grid {self.grid.rows} x {self.grid.cols}" + (" (auto)" if "grid" in self.automatic else "")
         given = [] if self.kept is None else sorted({given_words(grid) for grid in self.kept} - {""})
         return [
-            " · ".join(law),
-            f"{shown('grid', f'{self.grid.rows} x {self.grid.cols}')} · {seeds}",
+            " · ".join(facts),
+            f"{grid} · {seed_words(self.seeds)}",
             *(["given: " + "; ".join(given)] if given else []),
         ]
+
+
+def seed_words(seeds: Sequence[int]) -> str:
+    """For example: seed 7; seeds 7, 8; seeds 7 to 15."""
+    if len(seeds) > 2 and seeds[-1] - seeds[0] == len(seeds) - 1:  # not where they begin at 0 again
+        return f"seeds {seeds[0]} to {seeds[-1]}"
+    return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
 
 
 def resolve(

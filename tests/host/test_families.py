@@ -47,8 +47,8 @@ def published_lumina(models: Path) -> str:
 @pytest.mark.parametrize(
     ("publish", "sides", "usual"),
     [
-        (published_janus, {}, ["guidance 5 (auto)", "top-k off (auto)", "grid 24 x 24 (auto)"]),
-        (published_lumina, {"rows": 32}, ["guidance 4 (auto)", "top-k 2000 (auto)", "grid 32 x 32"]),
+        (published_janus, {}, ["auto: guidance 5", "top-k off", "grid 24 x 24 (auto)"]),
+        (published_lumina, {"rows": 32}, ["auto: guidance 4", "top-k 2000", "grid 32 x 32"]),
     ],
 )
 def test_a_published_folder_draws(

@@ -24,13 +24,13 @@ LARGEST = ("lumina_mgpt_2", "emu3")
 DRAWN = [name for name in PUBLISHED if EVERY or name not in LARGEST]
 # Template -> side of the token grid, pixels a token of the tiny image tokenizer, and the family's defaults.
 EXPECTED = {
-    "llamagen_t2i": (32, 2, "guidance 7.5 (auto)"),
-    "llamagen_c2i": (24, 2, "guidance 4 (auto)"),
-    "janus_pro": (24, 2, "guidance 5 (auto)"),
-    "lumina_mgpt": (48, 2, "guidance 4 (auto)"),
-    "lumina_mgpt_2": (96, 2, "guidance 4 (auto)"),
-    "anole": (32, 2, "guidance 3 (auto)"),
-    "emu3": (90, 4, "guidance 3 (auto)"),
+    "llamagen_t2i": (32, 2, "auto: guidance 7.5"),
+    "llamagen_c2i": (24, 2, "auto: guidance 4"),
+    "janus_pro": (24, 2, "auto: guidance 5"),
+    "lumina_mgpt": (48, 2, "auto: guidance 4"),
+    "lumina_mgpt_2": (96, 2, "auto: guidance 4"),
+    "anole": (32, 2, "auto: guidance 3"),
+    "emu3": (90, 4, "auto: guidance 3"),
 }
 
 

@@ -86,9 +86,15 @@ def test_every_node_is_in_a_workflow(host: Host) -> None:
     assert set(host.ours) - decoders - about_files <= used
 
 
+def test_a_batch_of_more_pictures_than_the_preview_shows_says_so(host: Host) -> None:
+    prompt = host.quickstart(batch_size=5)
+    assert "preview: 4 of 5 pictures" in "".join(host.run(prompt).outputs[node_of(prompt, GENERATE)]["text"])
+
+
 def test_a_batch_holds_the_pictures_of_its_seeds(host: Host) -> None:
     together = host.run(host.quickstart(batch_size=3, seed=5))
     assert len(together.images) == 3
     assert facts_of(together)["seeds"] == ["5", "6", "7"]
+    assert "preview" not in "".join(together.outputs[node_of(host.quickstart(), GENERATE)]["text"])
     alone = host.run(host.quickstart(seed=6))
     assert np.array_equal(host.picture(together, 1), host.picture(alone))

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import torch
-from jacobi_ar.nodes.previews import PreviewBudget, contact_sheet, preview_picture, without_holes
+from jacobi_ar.nodes.previews import (
+    PreviewBudget,
+    contact_sheet,
+    preview_picture,
+    preview_words,
+    without_holes,
+)
 from PIL import Image
 
 
@@ -54,6 +60,11 @@ def test_a_batch_is_laid_out_line_by_line() -> None:
     sheet = contact_sheet(shades, 400)
     corners = [sheet.getpixel(at)[0] for at in ((0, 0), (200, 0), (0, 200), (200, 200))]
     assert corners == [0, 128, 255, 128]  # the fourth place is empty
+
+
+def test_what_a_preview_leaves_out_is_said() -> None:
+    assert preview_words(9) == "preview: 4 of 9 pictures"
+    assert preview_words(1) == preview_words(4) == ""
 
 
 def test_previews_wait_for_the_interval() -> None:

@@ -38,7 +38,7 @@ def test_auto_is_the_models_own_and_is_said() -> None:
     assert (auto.guidance, auto.sampling) == (7.5, SamplingSettings(0.7, 1000, 0.9))
     assert auto.grid == TokenGrid(4, 4)
     assert auto.automatic == {"guidance", "temperature", "top-k", "top-p", "grid"}
-    own = "guidance 7.5 (auto) · temperature 0.7 (auto) · top-k 1000 (auto) · top-p 0.9 (auto)"
+    own = "auto: guidance 7.5, temperature 0.7, top-k 1000, top-p 0.9"
     assert auto.lines()[0] == own
 
 
@@ -68,6 +68,20 @@ def test_a_model_of_one_grid_says_that_0_gives_it(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(Model, "grids", [TokenGrid(16, 16)])
     with pytest.raises(GridError, match="17 x 16 tokens; it makes 16 x 16. Set rows and columns to 0 for 16"):
         settings(shape=(17, 0))
+
+
+@pytest.mark.parametrize(
+    ("seeds", "words"),
+    [
+        ((7,), "seed 7"),
+        ((7, 8), "seeds 7, 8"),
+        ((7, 8, 9), "seeds 7 to 9"),
+        ((2**64 - 1, 0, 1), f"seeds {2**64 - 1}, 0, 1"),
+    ],
+)
+def test_the_seeds_of_a_batch_take_one_line(seeds: tuple[int, ...], words: str) -> None:
+    shown = settings(seed=seeds[0], batch_size=len(seeds))
+    assert shown.seeds == seeds and shown.lines()[1].endswith(f" · {words}")
 
 
 @pytest.mark.parametrize(
@@ -111,6 +125,6 @@ def test_the_greedy_decoder_is_temperature_zero_and_says_so() -> None:
     asked = settings(temperature=0.7, top_k=5)  # top-p is automatic
     greedy = for_decoder(asked, greedy_jacobi(3))
     assert greedy.sampling == SamplingSettings(temperature=0.0)
-    assert greedy.lines()[0] == "guidance 7.5 (auto) · temperature 0 (auto) · top-k off"
+    assert greedy.lines()[0] == "top-k off · auto: guidance 7.5, temperature 0"
     assert greedy.automatic == {"guidance", "temperature", "grid"}
     assert for_decoder(asked, same_picture(3)) is asked
