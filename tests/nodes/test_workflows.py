@@ -16,6 +16,7 @@ CORE = {"SaveImage", "PreviewImage", "PrimitiveInt", "SolidMask", "MaskComposite
 OPTIONAL = 7  # shape of a socket that may stay open
 TITLE_BAR = 30  # pixels above a node's position
 NOTE = "MarkdownNote"  # the page's own: no server runs it, and no package brings it
+RESEARCHERS_WORDS = ("logit", "official class", "argmax", "chi-square", "kl ", "prefill")
 NODE_IDS = {
     found
     for file in (ROOT / "nodes").glob("*.py")
@@ -84,19 +85,24 @@ def test_no_node_lies_on_another(path: Path) -> None:
     assert overlapping([first, {**second, "pos": first["pos"]}]) == [(first["id"], second["id"])]
 
 
-def test_every_decoder_of_a_paper_has_a_template_with_a_note() -> None:
-    explained = {
-        node["type"]
-        for path in WORKFLOWS
-        if any(node["type"] == NOTE for node in load(path)["nodes"])
-        for node in load(path)["nodes"]
-    }
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_every_template_has_one_note_under_a_title(path: Path) -> None:
+    notes = [node for node in load(path)["nodes"] if node["type"] == NOTE]
+    assert len(notes) == 1 and notes[0]["title"].startswith("About this ")
+    text = notes[0]["widgets_values"][0]
+    assert text.startswith("## ") and [word for word in RESEARCHERS_WORDS if word in text.lower()] == []
+
+
+def test_every_decoder_of_a_paper_has_a_template() -> None:
+    explained = {node["type"] for path in WORKFLOWS for node in load(path)["nodes"]}
     older = {f"JacobiARDecoder{name}" for name in ("Autoregressive", "Greedy", "SamePicture")}
     assert {name for name in NODE_IDS if re.match("JacobiAR(Decoder|Add)", name)} - older <= explained
 
 
-def test_the_quickstart_is_six_nodes() -> None:
-    types = [node["type"] for node in load(ROOT / "workflows" / "quickstart.json")["nodes"]]
+def test_the_quickstart_is_six_nodes_beside_its_note() -> None:
+    types = [
+        node["type"] for node in load(ROOT / "workflows" / "quickstart.json")["nodes"] if node["type"] != NOTE
+    ]
     assert len(types) == 6 and types.count("JacobiARDecoderSamePicture") == 1
 
 
