@@ -1,7 +1,7 @@
 """The templates as a person uses them: the address of its card, the Run button, the texts on the nodes, and
 the picture that the card shows.
 
-Three by default; JACOBI_AR_EVERY_TEMPLATE=1 takes all that need no download, about a quarter of a minute
+Four by default; JACOBI_AR_EVERY_TEMPLATE=1 takes all that need no download, about a quarter of a minute
 each. The cards of the others are no pictures.
 """
 
@@ -22,16 +22,16 @@ pytestmark = [pytest.mark.host, pytest.mark.browser]
 
 EVERY = os.environ.get("JACOBI_AR_EVERY_TEMPLATE", "0") != "0"
 READY = [path.stem for path in WORKFLOWS if path.stem not in PUBLISHED]
-SHOWN = READY if EVERY else ["quickstart", "prompt_list", "report"]
+SHOWN = READY if EVERY else ["quickstart", "inpaint_tokens", "prompt_list", "report"]
 OPENED = "types => window.app.graph._nodes.map(node => node.type).sort().join() === types"
 UNKNOWN = (
     "() => window.app.graph._nodes.filter(n => !LiteGraph.registered_node_types[n.type]).map(n => n.type)"
 )
 OUTPUTS = "() => window.app.nodeOutputs"
-# Texts on nodes that do not show whole, but for those that fill the most that the page gives a text.
+# Texts on nodes that do not show whole.
 CUT = """() => [...document.querySelectorAll('.dom-widget .overflow-y-auto')]
-    .filter(box => box.clientHeight < MOST && box.scrollHeight > box.clientHeight + 1)
-    .map(box => box.innerText)""".replace("MOST", "190")
+    .filter(box => box.scrollHeight > box.clientHeight + 1)
+    .map(box => box.innerText)"""
 
 
 def open_template(page: Any, host: Host, name: str) -> None:
