@@ -38,6 +38,11 @@ class Decoder:
         object.__setattr__(self, "promise", promise_of(self.verifier, self.redrafter, self.schedule))
         check_start(self.initialiser, self.verifier, self.schedule)
 
+    @property
+    def denoises(self) -> bool:
+        """Whether it needs a `DenoisingModel`."""
+        return isinstance(self.initialiser, GaussianNoise)
+
     def describe(self) -> str:
         """One line for reports."""
         facts = self.schedule.facts()

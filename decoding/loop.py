@@ -11,7 +11,6 @@ from torch import Tensor
 
 from .codebook import Codebook
 from .decoders import Decoder
-from .denoising import GaussianNoise
 from .denoising_run import DenoisingRun
 from .errors import DecodingError
 from .run import Run
@@ -94,7 +93,7 @@ def decode(
 def _kind_of_run(decoder: Decoder) -> type[Run]:
     if isinstance(decoder.schedule, TreeWindow):
         return TreeRun
-    return DenoisingRun if isinstance(decoder.initialiser, GaussianNoise) else Run
+    return DenoisingRun if decoder.denoises else Run
 
 
 def run_to_end(reports: Iterator[StepReport]) -> DecodeResult:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
 
@@ -23,6 +24,8 @@ from jacobi_ar.model_loaders.denoiser import Denoiser, DenoiserConfig
 from jacobi_ar.model_loaders.errors import CheckpointError
 from jacobi_ar.model_loaders.image_model import ImageModel
 from jacobi_ar.model_loaders.load import BUILTIN_MODEL, load_image_model
+from jacobi_ar.tools.benchmark.command import runnable
+from jacobi_ar.tools.benchmark.subject import load_subject
 from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
@@ -134,3 +137,11 @@ def test_garbled_metadata_is_refused(tmp_path: Path, noise: object) -> None:
 def test_a_missing_tensor_is_named(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="denoiser.outer.bias"):
         loaded(with_denoiser(tmp_path / "lacking.safetensors", leave_out="denoiser.outer.bias"))
+
+
+def test_the_benchmark_leaves_out_what_the_weights_cannot_do(tmp_path: Path) -> None:
+    options = argparse.Namespace(ablate=None, decoders=["sjd", "sjd2(steps=2)"])
+    plain = load_subject(str(without_denoiser(tmp_path / "plain.safetensors")), prompts=["red heart"])
+    noisy = load_subject(str(with_denoiser(tmp_path / "noisy.safetensors")), prompts=["red heart"])
+    assert runnable(plain, options) == ["sjd"]
+    assert runnable(noisy, options) == ["sjd", "sjd2(steps=2)"]

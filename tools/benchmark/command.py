@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import torch
 
 from ...decoding import Promise
+from ...decoding.target import DenoisingModel
 from ..measure.common import ROOT, write_block
 from .catalogue import ABLATIONS, MAIN, OWN_LAW
 from .compare import Comparison
@@ -59,6 +60,16 @@ def chosen(options: argparse.Namespace) -> list[tuple[str, str]]:
     return [(entry.label, entry.spec) for entry in MAIN]
 
 
+def runnable(subject: Subject, options: argparse.Namespace) -> list[str]:
+    """The chosen decoders, but for those that need weights which this model has not."""
+    specs = [canonical(spec) for _, spec in chosen(options)]
+    target = subject.target(Condition(False, 1.0))
+    lacking = [spec for spec in specs if decoder_of(spec).denoises and not isinstance(target, DenoisingModel)]
+    if lacking:
+        say(f"left out, because this model was not trained to read noise: {', '.join(lacking)}")
+    return [spec for spec in specs if spec not in lacking]
+
+
 def conditions(options: argparse.Namespace) -> list[Condition]:
     default = ("none@1",) if options.ablate is not None else MAIN_CONDITIONS
     return [Condition.read(text) for text in options.conditions or default]
@@ -67,7 +78,7 @@ def conditions(options: argparse.Namespace) -> list[Condition]:
 def measure_time(options: argparse.Namespace) -> None:
     subject = subject_of(options)
     stopwatch = Stopwatch(options.out, subject)
-    specs = [canonical(spec) for _, spec in chosen(options)]
+    specs = runnable(subject, options)
     results = Results(options.out / "time.json", subject)
     memory = _Memory(options, subject)
     for condition in conditions(options):
@@ -116,7 +127,7 @@ def measure_closeness(options: argparse.Namespace) -> None:
             else "Name recalled: among greedy step-by-step pictures of the prompts, which stand in for "
             "drawings, the nearest is the prompt's own."
         )
-    specs = [canonical(spec) for _, spec in chosen(options)]
+    specs = runnable(subject, options)
     if options.ablate is not None:
         # What keeps the distribution has nothing to show here.
         specs = [spec for spec in specs if decoder_of(spec).promise is Promise.APPROXIMATE]
