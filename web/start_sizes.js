@@ -6,7 +6,7 @@ const SIZES = {
     JacobiARCompareDecoders: [560, 1200],
     JacobiARCompareTokens: [560, 420],
     JacobiARDecodingReport: [620, 560],
-    JacobiARGenerate: [380, 830],
+    JacobiARGenerate: [380, 890],
     JacobiARListModels: [640, 420],
 };
 
