@@ -15,7 +15,8 @@ from ..model_loaders.load import load_image_model
 from ..model_loaders.load_tokenizer import BUILTIN_TOKENIZER
 from . import host, model_choices
 from .errors import explained
-from .inputs import check_text, one_of
+from .file_names import is_device
+from .inputs import check_text, check_widgets, one_of
 from .load_model import AUTO, BUILTIN, NONE, model_path
 from .sizes import shown_bytes
 from .tokenizer_search import find_tokenizer
@@ -82,6 +83,7 @@ class JacobiARConvertModel(io.ComfyNode):
         with explained(cls.NAME, "Close other programs, or unload other models."):
             one_of("dtype", dtype, [BFLOAT16, FLOAT8])
             check_text("name", name)
+            check_widgets(cls.define_schema().inputs, overwrite=overwrite)
             source = model_path(model)
             target = host.model_roots()[0] / file_name(name, source, dtype)
             vq = tokenizer_path(source, tokenizer)
@@ -98,10 +100,10 @@ def file_name(name: str, source: Path, dtype: str) -> str:
     """The name of the new file, in the model folder and nowhere else."""
     usual = source.name if source.is_dir() else source.stem  # a folder's 2.0 is no suffix
     chosen = name.strip().removesuffix(SUFFIX) or f"{usual}_{'bf16' if dtype == BFLOAT16 else 'fp8'}"
-    if not FILE_NAME.fullmatch(chosen):
+    if not FILE_NAME.fullmatch(chosen) or is_device(chosen):
         raise ValueError(
-            f'name "{name}" is no plain file name: leave out folders, a dot at the beginning and the signs '
-            '< > : " / \\ | ? *'
+            f'name "{name}" is no plain file name: leave out folders, a dot at the beginning, names of '
+            'devices (con, nul, …) and the signs < > : " / \\ | ? *'
         )
     return chosen + SUFFIX
 

@@ -11,7 +11,7 @@ from . import host, sockets
 from .drawing.report_sheet import report_sheet
 from .errors import explained
 from .inputs import check_wires
-from .pictures import to_image, to_pixels
+from .pictures import check_shape, to_image, to_pixels
 from .trace_report import report_of, table
 from .values import TokenGridValue
 
@@ -64,6 +64,7 @@ class JacobiARDecodingReport(io.ComfyNode):
         with explained(cls.NAME):
             check_wires("pictures", "tokens", trace=trace, pictures=pictures, tokens=tokens)
             if pictures is not None:
+                check_shape("pictures", pictures)
                 same_number("pictures", len(pictures), trace)
             if tokens is not None:
                 same_number("tokens", tokens.pictures, trace)

@@ -10,7 +10,20 @@ from .inputs import check_text, shown
 
 TRIES = 10_000
 MOST_BYTES = 200  # in UTF-8: file systems take 255, and a number and a suffix follow
-FORBIDDEN = '<>"|?*'  # in file names of Windows; workflows travel
+# What file names of Windows cannot hold, or not as they are written; workflows travel.
+FORBIDDEN = '<>"|?*:'
+DEVICES = {
+    "con",
+    "prn",
+    "aux",
+    "nul",
+    *(f"{port}{number}" for port in ("com", "lpt") for number in range(1, 10)),
+}
+
+
+def is_device(name: str) -> bool:
+    """Whether Windows means a device by a file of that name, whatever its suffix."""
+    return name.split(".")[0].strip().lower() in DEVICES
 
 
 def check_prefix(prefix: str) -> str:
@@ -25,6 +38,17 @@ def check_prefix(prefix: str) -> str:
             f"filename_prefix {shown(prefix)} must name files below ComfyUI's output folder: no drive, no "
             f"leading slash, no .., none of {' '.join(FORBIDDEN)}. For example: tokens/picture."
         )
+    for part in windows.parts:
+        if is_device(part) or part != part.rstrip(". "):
+            raise ValueError(
+                f"filename_prefix {shown(prefix)} holds {shown(part)}, which Windows keeps for a device or "
+                "writes without its last dot or space; choose another name."
+            )
+        if part.startswith("."):
+            raise ValueError(
+                f"filename_prefix {shown(prefix)} holds {shown(part)}: what begins with a dot is hidden, and "
+                "would not be listed again; leave the dot out."
+            )
     if (size := len(prefix.encode())) > MOST_BYTES:
         raise ValueError(
             f"filename_prefix is {size} bytes long (an English letter is one, a Chinese one three); take at "

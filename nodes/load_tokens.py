@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from comfy_api.latest import io
 
@@ -77,6 +77,13 @@ def chosen(file: object) -> Path:
     found = choices()
     if isinstance(file, str) and file in found:
         return found[file]
+    for mark, root in host.token_roots().items():
+        name = PurePath(file.removesuffix(mark)) if isinstance(file, str) and file.endswith(mark) else None
+        if name and not name.is_absolute() and ".." not in name.parts and (root / name).is_file():
+            raise ValueError(
+                f"{shown(file)} is there, but is no token grid, or its header is damaged. Save it anew with "
+                "Save Token Grid, or copy it again."
+            )
     folders = " and ".join(str(root) for root in host.token_roots().values())
     others = ", ".join(list(found)[1:6]) or "nothing"
     raise ValueError(

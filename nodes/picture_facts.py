@@ -61,8 +61,10 @@ class PictureFacts:
         known = {field.name: field.type for field in fields(cls)}
         values = {name: value for name, value in found.items() if name in known}
         for name, value in values.items():
-            if "str" in known[name] and not isinstance(value, str):
-                raise TypeError(f"{name} is no text")
+            if "str" in known[name]:
+                if not isinstance(value, str):
+                    raise TypeError(f"{name} is no text")
+                value.encode()  # an escaped half of a character can be read, and written nowhere
         if "seed" in values:
             values["seed"] = int(values["seed"])
         if "given_from" in values:

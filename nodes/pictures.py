@@ -19,10 +19,15 @@ def to_pixels(image: Image.Image) -> Tensor:
     return torch.from_numpy(np.asarray(image.convert("RGB")).astype(np.float32) / 255)[None]
 
 
+def check_shape(name: str, image: Tensor) -> None:
+    """ValueError where they are no pictures in red, green and blue, with or without opacity."""
+    if image.ndim != 4 or image.shape[-1] not in (3, 4) or not image.numel():
+        raise ValueError(f"{name} must be [pictures, height, width, 3 or 4], got {tuple(image.shape)}.")
+
+
 def check_pictures(image: Tensor, wanted: int) -> None:
     """ValueError where they are no pictures, not as many as wanted, or hold NaN, which no file can."""
-    if image.ndim != 4 or image.shape[-1] not in (3, 4) or not image.numel():
-        raise ValueError(f"image must be [pictures, height, width, 3 or 4], got {tuple(image.shape)}.")
+    check_shape("image", image)
     if len(image) != wanted:
         raise ValueError(
             f"image holds {len(image)} pictures and tokens hold {wanted}: connect the tokens that the "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Real
 
 from torch import Tensor
 
@@ -81,7 +82,7 @@ def resolve(
     for side, tokens in zip(("rows", "columns"), shape, strict=True):
         whole_number(side, tokens, 0, MOST_SIDE, " (0: what the model was made for)")
     law = {"guidance": guidance, **sampling}
-    automatic = {name for name, value in law.items() if value == AUTO}
+    automatic = {name for name, value in law.items() if isinstance(value, Real) and value == AUTO}
     for name, value in law.items():
         if name not in automatic:
             check = whole_number if name == "top_k" else number

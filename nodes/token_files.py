@@ -60,7 +60,7 @@ def read_tokens(path: Path) -> TokenGridValue:
             header["tokenizer_kind"], int(header["tokenizer_vocabulary"]), header["tokenizer_codebook"]
         )
         facts = tuple(PictureFacts.from_json(found) for found in json.loads(header["pictures"]))
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError, RecursionError) as error:
         raise ValueError(
             f"the header of {path.name} is damaged ({type(error).__name__}: {error}). Save it anew with "
             "Save Token Grid."

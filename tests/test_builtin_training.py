@@ -234,6 +234,7 @@ WORDS = vocabulary(ABOUT)
         ("<null> dog", "<any> dog", "ignored: null"),
         ("zeppelin", "<any>", "no word of the prompt is known"),
         ("", "<null>", "empty prompt"),
+        ("\u05e9\u05dc\u05d5\u05dd", "<null>", "nothing of this text can be read"),
     ],
 )
 def test_prompts_as_people_write_them(text: str, names: str, note: str) -> None:

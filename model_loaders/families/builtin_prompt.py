@@ -18,6 +18,8 @@ from .builtin_names import Names, misspelt
 PAD, NULL, FLAT, FLAG = "<pad>", "<null>", "<flat>", "<flag>"
 EMPTY = "empty prompt: the picture is left to the model, and guidance has no effect"
 
+NOT_ENGLISH = "nothing of this text can be read: the built-in model knows English words in Latin letters"
+
 
 @dataclass(frozen=True)
 class Manner:
@@ -42,7 +44,7 @@ def read_prompt(text: str, words: Mapping[str, int], manner: Manner, most: int) 
     """`most` words, the style among them; none but `<null>` for an empty prompt."""
     said = _split(text)
     if not said:
-        return Reading([NULL], [EMPTY])
+        return Reading([NULL], [EMPTY] if not text.strip() else [NOT_ENGLISH, EMPTY])
     style = manner.any or FLAT
     names: list[str] = []
     unknown: list[str] = []

@@ -75,17 +75,17 @@ def font_with(character: str) -> int | None:
 
 
 def legible(text: str) -> str:
-    """The text with characters that no font here has put into words: "🐙 ça" -> "(octopus) ça"."""
+    """The text with characters that no font here has put into words: "🐙 ça" -> "(octopus) ça".
+
+    Line ends and all other white space become spaces: to draw a line end is an error in some fonts.
+    """
     shown = []
-    characters = [c for c in unicodedata.normalize("NFC", text) if not_invisible(c)]
+    spaced = (" " if c.isspace() else c for c in unicodedata.normalize("NFC", text))
+    characters = [c for c in spaced if c == " " or unicodedata.category(c) not in INVISIBLE]
     for missing, group in groupby(characters, lambda character: font_with(character) is None):
         run = "".join(group)
         shown.append(in_words(run) if missing else run)
     return "".join(shown)
-
-
-def not_invisible(character: str) -> bool:
-    return character.isspace() or unicodedata.category(character) not in INVISIBLE
 
 
 def in_words(run: str) -> str:

@@ -188,6 +188,9 @@ def test_a_grid_that_is_not_there_or_lies_elsewhere_is_not_opened(host: Host, sa
         message = load_error(host, file)
         assert file in message and "was not found" in message
     assert "'a'" in load_error(host, {"a": 1})
+    saved.mkdir(parents=True)
+    (saved / "cut.safetensors").write_bytes(outside.read_bytes()[:40])
+    assert "is there, but is no token grid" in load_error(host, "tokens/cut.safetensors [output]")
 
 
 def test_tokens_of_another_codebook_are_refused_wherever_they_are_used(

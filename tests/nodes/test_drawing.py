@@ -12,7 +12,7 @@ from jacobi_ar.nodes.drawing.canvas import AMBER, BACKGROUND, CARD, GREEN, TRACK
 from jacobi_ar.nodes.drawing.comparison_sheet import CARD_TEXT, GAP, PAD, SIDE, SheetCell, comparison_sheet
 from jacobi_ar.nodes.drawing.plots import EMPTY_CELL, colours, ticks
 from jacobi_ar.nodes.drawing.report_sheet import Report, report_sheet
-from PIL import Image, ImageColor
+from PIL import Image, ImageColor, ImageDraw
 
 RED = (200, 10, 20)
 LONG = "A decoder whose name nobody would read to its end " * 3
@@ -25,6 +25,16 @@ def own_font_only(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     fonts.font_with.cache_clear()
     yield
     fonts.font_with.cache_clear()
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n", "\n\n", "\x1c", "\x85", "\u2029", "\t"])
+def test_a_text_of_several_lines_is_drawn_as_one(ends: str) -> None:
+    """Some fonts refuse to draw a line's end."""
+    text = f"red heart,{ends}white background"
+    assert fonts.wrapped(text, 12, 1000, 3) == ["red heart, white background"]
+    sheet = Image.new("RGB", (300, 30))
+    fonts.draw_text(ImageDraw.Draw(sheet), (0, 20), fonts.shortened(text, 12, 280), 12, "white")
+    assert sheet.getbbox() is not None
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ def test_names_below_the_output_folder_pass(prefix: str) -> None:
         "../x", "a/../../x", "a/..", "..", "/etc/x", "\\x", "C:/x", "C:x", "c:\\x",
         "\\\\server\\share\\x", "a\\..\\..\\x",
         "", "  ", "a/", "a\\", "a\0b", "a\nb", "a|b", "a*", "x" * 201,
+        "a:b", "con/x", "a/aux.txt/x", "NUL", "dir./x", "a /b", ".hid/x", "a/.x",
         "\u7ea2" * 67, "\ud83d", None, 3, {"a": 1},
     ],
 )  # fmt: skip

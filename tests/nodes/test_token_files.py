@@ -73,6 +73,8 @@ def test_facts_of_later_versions_are_left_out(tmp_path: Path) -> None:
         ({"tokenizer_vocabulary": "many"}, "header of grid.safetensors is damaged"),
         ({"pictures": "[{}]"}, "header of grid.safetensors is damaged"),
         ({"pictures": "[7]"}, "header of grid.safetensors is damaged"),
+        ({"pictures": '[{"made_by": "x", "seed": Infinity}]'}, "header of .*damaged .*infinity"),
+        ({"pictures": '[{"made_by": "x", "prompt": "\\ud800 x"}]'}, "header of .*damaged .*surrogates"),
         ({"pictures": '[{"made_by": "x", "prompt": 7}]'}, "header of .*damaged .*prompt is no text"),
         ({"pictures": "nothing"}, "header of grid.safetensors is damaged"),
         ({"pictures": "[]"}, "tells of 0 pictures and holds 1"),
