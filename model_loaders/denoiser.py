@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 FREQUENCIES = 32
-MEAN, SPREAD = 0, 1  # rows of the statistics
+MEAN, SPREAD = 0, 1  # all rows of the statistics
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Denoiser(nn.Module):
         return self.outer(F.silu(self.inner(features))) * spread.to(features.dtype) + mean.to(features.dtype)
 
     def _statistics(self, device: torch.device) -> Tensor:
-        return self.statistics(torch.tensor([MEAN, SPREAD], device=device)).float()
+        return self.statistics(torch.arange(2, device=device)).float()
 
 
 def _waves(levels: Tensor) -> Tensor:

@@ -65,6 +65,14 @@ class ImageModel(ABC):
         among = "it makes" if shown is self.grids else f"of the {len(near)} that it makes, the nearest are"
         raise GridError(f"{self.name} does not make grids of {rows} x {cols} tokens; {among} {sizes}")
 
+    def grid_words(self) -> str:
+        """What a person should know of the grid; empty where the weights leave nothing open."""
+        return ""
+
+    def grid_warning(self, grid: TokenGrid, chosen: bool) -> str:
+        """Why pictures of this grid may come out poor; empty where nothing is wrong. chosen: by a person."""
+        return ""
+
     def target(
         self, grid: TokenGrid, guidance: float, device: torch.device | str | None = None
     ) -> TransformerTarget:

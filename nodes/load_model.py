@@ -11,7 +11,6 @@ from comfy_api.latest import io
 from ..model_loaders.checkpoint import open_checkpoint
 from ..model_loaders.companions import PICTURES, where_from
 from ..model_loaders.float8 import float8_operations
-from ..model_loaders.guessed_grid import GuessedGrid
 from ..model_loaders.image_model import ImageModel
 from ..model_loaders.load import BUILTIN_MODEL, load_image_model
 from ..model_loaders.load_tokenizer import BUILTIN_TOKENIZER, load_image_tokenizer
@@ -201,8 +200,7 @@ def load_tokenizer_for(model: ImageModel, model_choice: str, choice: str) -> Tok
 
 def tell(model: ImageModel, tokenizer: str) -> None:
     """On the node: what was chosen by itself, and what the file leaves to the person."""
-    grid = [model.grid_words()] if isinstance(model, GuessedGrid) else []
-    host.show_text("\n".join([tokenizer, *grid]))
+    host.show_text("\n".join(filter(None, [tokenizer, model.grid_words()])))
 
 
 def load_tokenizer(path: Path) -> TokenizerValue:

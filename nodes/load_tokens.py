@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from comfy_api.latest import io
 
 from . import host, sockets
 from .errors import explained
 from .inputs import shown
-from .token_files import read_tokens, token_choices
+from .token_files import candidates, read_tokens, token_choices
 from .values import TokenGridValue
 
 EXAMPLE = "example (built-in model)"
@@ -77,13 +77,11 @@ def chosen(file: object) -> Path:
     found = choices()
     if isinstance(file, str) and file in found:
         return found[file]
-    for mark, root in host.token_roots().items():
-        name = PurePath(file.removesuffix(mark)) if isinstance(file, str) and file.endswith(mark) else None
-        if name and not name.is_absolute() and ".." not in name.parts and (root / name).is_file():
-            raise ValueError(
-                f"{shown(file)} is there, but is no token grid, or its header is damaged. Save it anew with "
-                "Save Token Grid, or copy it again."
-            )
+    if isinstance(file, str) and file in candidates(host.token_roots()):
+        raise ValueError(
+            f"{shown(file)} is there, but is no token grid, or its header is damaged. Save it anew with Save "
+            "Token Grid, or copy it again."
+        )
     folders = " and ".join(str(root) for root in host.token_roots().values())
     others = ", ".join(list(found)[1:6]) or "nothing"
     raise ValueError(

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from ..model_loaders.companions import ENCODER, PICTURES, where_from
-from ..model_loaders.guessed_grid import GuessedGrid
 from ..model_loaders.image_model import ImageModel
 from ..model_loaders.image_tokenizer import ImageTokenizer
 from ..model_loaders.look import lacks_something
@@ -85,7 +84,7 @@ def needs(
     peek: Peek,
 ) -> list[str]:
     """Lines on what the model takes besides its own weights."""
-    lines = [model.grid_words()] if isinstance(model, GuessedGrid) else []
+    lines = list(filter(None, [model.grid_words()]))
     names = {place: name for name, place in (files | packaged).items()} | {path: "in its own file"}
     try:
         vq = find_tokenizer(model, path, files, packaged, peek)

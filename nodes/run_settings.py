@@ -11,7 +11,6 @@ from torch import Tensor
 from ..decoding import Decoder, SamplingSettings, TokenGrid, image_seeds
 from ..decoding.verifiers import GreedyMatch
 from ..model_loaders.errors import GridError
-from ..model_loaders.guessed_grid import GuessedGrid
 from ..model_loaders.image_model import ImageModel
 from .fixed_tokens import given_words
 from .inputs import number, whole_number
@@ -108,8 +107,6 @@ def for_decoder(settings: RunSettings, decoder: Decoder) -> RunSettings:
 
 def grid_warning(model: ImageModel, settings: RunSettings) -> str:
     """What to set where the grid may be another than the model was trained on; else empty."""
-    if not isinstance(model, GuessedGrid):
-        return ""
     return model.grid_warning(settings.grid, "grid" not in settings.automatic)
 
 

@@ -119,13 +119,18 @@ def is_token_file(path: Path) -> bool:
 
 
 def token_choices(roots: Mapping[str, Path]) -> dict[str, Path]:
-    """Shown name -> path of every token grid under these roots. roots: what is written behind a name ->
-    folder."""
+    """Shown name -> path of every token grid under these roots, as in `candidates`."""
+    return {name: path for name, path in candidates(roots).items() if is_token_file(path)}
+
+
+def candidates(roots: Mapping[str, Path]) -> dict[str, Path]:
+    """Shown name -> path of every file that may be a token grid, by its suffix. roots: what is written behind
+    a name -> folder."""
     found: dict[str, Path] = {}
     for mark, root in roots.items():
         for folder, files in walk(root):
             for name in sorted(files):
                 path = folder / name
-                if name.lower().endswith(SUFFIX) and is_token_file(path):
+                if name.lower().endswith(SUFFIX):
                     found[path.relative_to(root).as_posix() + mark] = path
     return found

@@ -4,7 +4,7 @@ none."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 SHORTEST = 5  # letters of a word that may be misspelt
@@ -34,7 +34,7 @@ class Names:
         if not said or not self.all:
             return Choice(tuple(words))
         known = self._by_words
-        if not self.lacks(words):
+        if said in known:
             return Choice(tuple(known[said].split()))
         if said | {FLAG} in known:
             return self._read_as(known[said | {FLAG}])
@@ -60,7 +60,7 @@ class Choice:
     """Words to draw, and what a person should know about the choice."""
 
     words: tuple[str, ...]
-    note: str = field(default="")
+    note: str = ""
 
 
 def _place(name: str, words: Sequence[str]) -> int:

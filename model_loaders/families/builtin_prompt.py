@@ -17,7 +17,6 @@ from .builtin_names import Names, misspelt
 
 PAD, NULL, FLAT, FLAG = "<pad>", "<null>", "<flat>", "<flag>"
 EMPTY = "empty prompt: the picture is left to the model, and guidance has no effect"
-
 NOT_ENGLISH = "nothing of this text can be read: the built-in model knows English words in Latin letters"
 
 

@@ -151,9 +151,8 @@ class TextModel(GuessedGrid):
             prefix=transformer.prefix,
         )
         self.text_encoder = text_encoder
-        self.caption_width = (
-            transformer.unconditional.embedding_dim
-        )  # numbers a token that captions must have
+        # Numbers a token that captions must have.
+        self.caption_width = transformer.unconditional.embedding_dim
 
     def encode_prompt(self, text: str) -> Prompt:
         if self.text_encoder is None:

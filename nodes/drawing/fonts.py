@@ -81,7 +81,7 @@ def legible(text: str) -> str:
     """
     shown = []
     spaced = (" " if c.isspace() else c for c in unicodedata.normalize("NFC", text))
-    characters = [c for c in spaced if c == " " or unicodedata.category(c) not in INVISIBLE]
+    characters = [c for c in spaced if unicodedata.category(c) not in INVISIBLE]
     for missing, group in groupby(characters, lambda character: font_with(character) is None):
         run = "".join(group)
         shown.append(in_words(run) if missing else run)
