@@ -8,18 +8,17 @@ from .. import decoding
 from .decoder_parts import (
     APPROXIMATE,
     CATEGORY,
+    DecoderNode,
     decoder_output,
     draw_input,
     initialiser_input,
-    on_wire,
     window_input,
 )
-from .errors import explained
-from .inputs import check_widgets
 
 
-class JacobiARDecoderGSD(io.ComfyNode):
+class JacobiARDecoderGSD(DecoderNode):
     NAME = "Decoder: GSD"
+    make = staticmethod(decoding.gsd)
 
     @classmethod
     def define_schema(cls) -> io.Schema:
@@ -68,44 +67,14 @@ class JacobiARDecoderGSD(io.ComfyNode):
             outputs=[decoder_output("approximate")],
         )
 
-    @classmethod
-    def execute(
-        cls,
-        window: int,
-        initialiser: str,
-        draw: str,
-        group: int,
-        probability_gap: float,
-        embedding_gap: float,
-    ) -> io.NodeOutput:
-        with explained(cls.NAME):
-            check_widgets(
-                cls.define_schema().inputs,
-                window=window,
-                initialiser=initialiser,
-                draw=draw,
-                group=group,
-                probability_gap=probability_gap,
-                embedding_gap=embedding_gap,
-            )
-            return on_wire(
-                decoding.gsd(
-                    window=window,
-                    initialiser=initialiser,
-                    draw=draw,
-                    group=group,
-                    probability_gap=probability_gap,
-                    embedding_gap=embedding_gap,
-                )
-            )
-
 
 # What LANTERN lends exceeds the probability of a drawn start, so that nearly any would pass: copies only.
 LANTERN_STARTS = [name for name, part in decoding.INITIALISERS.items() if not part.draws]
 
 
-class JacobiARDecoderLANTERN(io.ComfyNode):
+class JacobiARDecoderLANTERN(DecoderNode):
     NAME = "Decoder: LANTERN"
+    make = staticmethod(decoding.lantern)
 
     @classmethod
     def define_schema(cls) -> io.Schema:
@@ -142,22 +111,3 @@ class JacobiARDecoderLANTERN(io.ComfyNode):
             ],
             outputs=[decoder_output("approximate")],
         )
-
-    @classmethod
-    def execute(
-        cls, window: int, initialiser: str, draw: str, neighbours: int, bound: float
-    ) -> io.NodeOutput:
-        with explained(cls.NAME):
-            check_widgets(
-                cls.define_schema().inputs,
-                window=window,
-                initialiser=initialiser,
-                draw=draw,
-                neighbours=neighbours,
-                bound=bound,
-            )
-            return on_wire(
-                decoding.lantern(
-                    window=window, initialiser=initialiser, draw=draw, neighbours=neighbours, bound=bound
-                )
-            )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 from comfy_api.latest import io
 
 from .. import decoding
+from ..decoding import Decoder
 from . import host, sockets
+from .errors import explained
+from .inputs import check_widgets
 from .presets import DecoderValue
 
 CATEGORY = "Jacobi AR/decoders"
@@ -82,3 +86,17 @@ def on_wire(decoder: DecoderValue, condition: str = "") -> io.NodeOutput:
     text = condition + decoder.promise.sentence
     host.show_text(text)
     return io.NodeOutput(decoder, ui={"text": (text,)})
+
+
+class DecoderNode(io.ComfyNode):
+    """A node whose widgets are the settings of one decoder: `make` takes them by the widgets' ids."""
+
+    NAME: ClassVar[str]
+    CONDITION: ClassVar[str] = ""  # under which the promise holds, in words
+    make: ClassVar[Callable[..., Decoder]]
+
+    @classmethod
+    def execute(cls, **settings: Any) -> io.NodeOutput:
+        with explained(cls.NAME):
+            check_widgets(cls.define_schema().inputs, **settings)
+            return on_wire(cls.make(**settings), cls.CONDITION)

@@ -6,21 +6,20 @@ from __future__ import annotations
 from comfy_api.latest import io
 
 from .. import decoding
+from ..decoding import Decoder
 from .decoder_parts import (
     CATEGORY,
     SAME_DISTRIBUTION,
     SAME_PICTURE,
+    DecoderNode,
     decoder_output,
     draw_input,
     initialiser_input,
-    on_wire,
     window_input,
 )
-from .errors import explained
-from .inputs import check_widgets
 
 
-class JacobiARDecoderAutoregressive(io.ComfyNode):
+class JacobiARDecoderAutoregressive(DecoderNode):
     NAME = "Decoder: Autoregressive"
 
     @classmethod
@@ -46,15 +45,15 @@ class JacobiARDecoderAutoregressive(io.ComfyNode):
             outputs=[decoder_output("same picture")],
         )
 
-    @classmethod
-    def execute(cls, pad_to_window: int) -> io.NodeOutput:
-        with explained(cls.NAME):
-            check_widgets(cls.define_schema().inputs, pad_to_window=pad_to_window)
-            return on_wire(decoding.autoregressive(padded_window=pad_to_window))
+    @staticmethod
+    def make(pad_to_window: int) -> Decoder:
+        return decoding.autoregressive(padded_window=pad_to_window)
 
 
-class JacobiARDecoderGreedy(io.ComfyNode):
+class JacobiARDecoderGreedy(DecoderNode):
     NAME = "Decoder: Greedy Jacobi"
+    CONDITION = "At temperature 0, which it sets. "
+    make = staticmethod(decoding.greedy_jacobi)
 
     @classmethod
     def define_schema(cls) -> io.Schema:
@@ -70,15 +69,10 @@ class JacobiARDecoderGreedy(io.ComfyNode):
             outputs=[decoder_output("same picture at temperature 0")],
         )
 
-    @classmethod
-    def execute(cls, window: int) -> io.NodeOutput:
-        with explained(cls.NAME):
-            check_widgets(cls.define_schema().inputs, window=window)
-            return on_wire(decoding.greedy_jacobi(window=window), "At temperature 0, which it sets. ")
 
-
-class JacobiARDecoderSamePicture(io.ComfyNode):
+class JacobiARDecoderSamePicture(DecoderNode):
     NAME = "Decoder: Same-Picture Jacobi"
+    make = staticmethod(decoding.same_picture)
 
     @classmethod
     def define_schema(cls) -> io.Schema:
@@ -103,19 +97,10 @@ class JacobiARDecoderSamePicture(io.ComfyNode):
             outputs=[decoder_output("same picture")],
         )
 
-    @classmethod
-    def execute(cls, window: int, initialiser: str, fixed_shapes: bool) -> io.NodeOutput:
-        with explained(cls.NAME):
-            check_widgets(
-                cls.define_schema().inputs, window=window, initialiser=initialiser, fixed_shapes=fixed_shapes
-            )
-            return on_wire(
-                decoding.same_picture(window=window, fixed_shapes=fixed_shapes, initialiser=initialiser)
-            )
 
-
-class JacobiARDecoderSJD(io.ComfyNode):
+class JacobiARDecoderSJD(DecoderNode):
     NAME = "Decoder: SJD"
+    make = staticmethod(decoding.sjd)
 
     @classmethod
     def define_schema(cls) -> io.Schema:
@@ -134,15 +119,10 @@ class JacobiARDecoderSJD(io.ComfyNode):
             outputs=[decoder_output("same distribution")],
         )
 
-    @classmethod
-    def execute(cls, window: int, initialiser: str, draw: str) -> io.NodeOutput:
-        with explained(cls.NAME):
-            check_widgets(cls.define_schema().inputs, window=window, initialiser=initialiser, draw=draw)
-            return on_wire(decoding.sjd(window=window, initialiser=initialiser, draw=draw))
 
-
-class JacobiARDecoderBlock(io.ComfyNode):
+class JacobiARDecoderBlock(DecoderNode):
     NAME = "Decoder: SJD with Block Test"
+    make = staticmethod(decoding.block_sjd)
 
     @classmethod
     def define_schema(cls) -> io.Schema:
@@ -157,9 +137,3 @@ class JacobiARDecoderBlock(io.ComfyNode):
             inputs=[window_input(31), initialiser_input("uniform")],
             outputs=[decoder_output("same distribution")],
         )
-
-    @classmethod
-    def execute(cls, window: int, initialiser: str) -> io.NodeOutput:
-        with explained(cls.NAME):
-            check_widgets(cls.define_schema().inputs, window=window, initialiser=initialiser)
-            return on_wire(decoding.block_sjd(window=window, initialiser=initialiser))

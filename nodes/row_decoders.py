@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from comfy_api.latest import io
 
 from .. import decoding
+from ..decoding import Decoder
 from .decoder_parts import (
     APPROXIMATE,
     CATEGORY,
+    DecoderNode,
     decoder_output,
     draw_input,
     initialiser_input,
-    on_wire,
 )
-from .errors import explained
-from .inputs import check_widgets
 
 
 def threshold_input(advice: str) -> io.Int.Input:
@@ -28,7 +29,7 @@ def threshold_input(advice: str) -> io.Int.Input:
     )
 
 
-class JacobiARDecoderPJD(io.ComfyNode):
+class JacobiARDecoderPJD(DecoderNode):
     NAME = "Decoder: PJD"
 
     @classmethod
@@ -66,31 +67,12 @@ class JacobiARDecoderPJD(io.ComfyNode):
             outputs=[decoder_output("approximate unless only_draft")],
         )
 
-    @classmethod
-    def execute(
-        cls, window: int, context_threshold: int, initialiser: str, draw: str, only_draft: bool
-    ) -> io.NodeOutput:
-        with explained(cls.NAME):
-            check_widgets(
-                cls.define_schema().inputs,
-                window=window,
-                context_threshold=context_threshold,
-                initialiser=initialiser,
-                draw=draw,
-                only_draft=only_draft,
-            )
-            return on_wire(
-                decoding.pjd(
-                    window=window,
-                    threshold=context_threshold,
-                    initialiser=initialiser,
-                    draw=draw,
-                    only_draft=only_draft,
-                )
-            )
+    @staticmethod
+    def make(context_threshold: int, **settings: Any) -> Decoder:
+        return decoding.pjd(threshold=context_threshold, **settings)
 
 
-class JacobiARDecoderZipAR(io.ComfyNode):
+class JacobiARDecoderZipAR(DecoderNode):
     NAME = "Decoder: ZipAR"
 
     @classmethod
@@ -110,8 +92,6 @@ class JacobiARDecoderZipAR(io.ComfyNode):
             outputs=[decoder_output("approximate")],
         )
 
-    @classmethod
-    def execute(cls, context_threshold: int) -> io.NodeOutput:
-        with explained(cls.NAME):
-            check_widgets(cls.define_schema().inputs, context_threshold=context_threshold)
-            return on_wire(decoding.zipar(threshold=context_threshold))
+    @staticmethod
+    def make(context_threshold: int) -> Decoder:
+        return decoding.zipar(threshold=context_threshold)

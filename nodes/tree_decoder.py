@@ -9,13 +9,11 @@ from .decoder_parts import (
     CATEGORY,
     SAME_DISTRIBUTION,
     SAME_PICTURE,
+    DecoderNode,
     decoder_output,
     initialiser_input,
-    on_wire,
     window_input,
 )
-from .errors import explained
-from .inputs import check_widgets
 
 
 def tree_inputs() -> list[io.Input]:
@@ -41,8 +39,9 @@ def tree_inputs() -> list[io.Input]:
     ]
 
 
-class JacobiARDecoderTree(io.ComfyNode):
+class JacobiARDecoderTree(DecoderNode):
     NAME = "Decoder: SJD with Tree Drafts (PAC)"
+    make = staticmethod(decoding.sjd_tree)
 
     @classmethod
     def define_schema(cls) -> io.Schema:
@@ -70,22 +69,10 @@ class JacobiARDecoderTree(io.ComfyNode):
             outputs=[decoder_output("same distribution")],
         )
 
-    @classmethod
-    def execute(cls, window: int, siblings: int, depth: int, initialiser: str, draw: str) -> io.NodeOutput:
-        with explained(cls.NAME):
-            check_widgets(
-                cls.define_schema().inputs,
-                window=window,
-                siblings=siblings,
-                depth=depth,
-                initialiser=initialiser,
-                draw=draw,
-            )
-            return on_wire(decoding.sjd_tree(window, siblings, depth, initialiser, draw))
 
-
-class JacobiARDecoderSamePictureTree(io.ComfyNode):
+class JacobiARDecoderSamePictureTree(DecoderNode):
     NAME = "Decoder: Same-Picture Tree"
+    make = staticmethod(decoding.same_picture_tree)
 
     @classmethod
     def define_schema(cls) -> io.Schema:
@@ -100,15 +87,3 @@ class JacobiARDecoderSamePictureTree(io.ComfyNode):
             inputs=[window_input(31), *tree_inputs(), initialiser_input("uniform")],
             outputs=[decoder_output("same picture")],
         )
-
-    @classmethod
-    def execute(cls, window: int, siblings: int, depth: int, initialiser: str) -> io.NodeOutput:
-        with explained(cls.NAME):
-            check_widgets(
-                cls.define_schema().inputs,
-                window=window,
-                siblings=siblings,
-                depth=depth,
-                initialiser=initialiser,
-            )
-            return on_wire(decoding.same_picture_tree(window, siblings, depth, initialiser))

@@ -27,13 +27,13 @@ def names_in(part: ast.ClassDef) -> set[str]:
 
 
 def labelled() -> list[tuple[str, str, str]]:
-    """(node, the promise that its output's label tells, the constructor in `decoding` that it calls)."""
+    """(node, the promise that its output's label tells, the constructor in `decoding` that makes it)."""
     rows = []
     for name, part in CLASSES.items():
         source = ast.unparse(part)
         label = re.search(r"decoder_output\('(.+?)'\)", source)
         if label:
-            rows.append((name, label[1], re.findall(r"decoding\.(\w+)\(", source)[-1]))
+            rows.append((name, label[1], re.search(r"(?:return |staticmethod\()decoding\.(\w+)", source)[1]))
     return rows
 
 
