@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import torch
@@ -19,7 +19,9 @@ from .randomness import gaussian_noise
 from .target import DenoisingModel
 
 MOST_STEPS = 64
-RHO = 7.0  # of Karras et al. 2022, eq. 5
+RHO = 7.0  # of Karras et al. 2022
+
+Share = TypeVar("Share", np.ndarray, Tensor)
 
 
 @dataclass(frozen=True)
@@ -42,11 +44,16 @@ class GaussianNoise:
         return UniformToken().initialise(frontier)
 
     def levels(self, smallest: float, largest: float) -> np.ndarray:
-        """[steps + 1] float32 by the passes that are left: 0, then rising to `largest` (Karras et al., arXiv
-        2206.00364, eq. 5)."""
+        """[steps + 1] float32 by the passes that are left: 0, then rising to `largest`."""
         share = np.linspace(0, 1, self.steps) if self.steps > 1 else np.ones(1)
-        low, high = smallest ** (1 / RHO), largest ** (1 / RHO)
-        return np.concatenate([[0.0], (low + share * (high - low)) ** RHO]).astype(np.float32)
+        return np.concatenate([[0.0], noise_level(share, smallest, largest)]).astype(np.float32)
+
+
+def noise_level(share: Share, smallest: float, largest: float) -> Share:
+    """Level at each share, 0 to 1, of the way from `smallest` to `largest` (Karras et al., arXiv 2206.00364,
+    eq. 5)."""
+    low, high = smallest ** (1 / RHO), largest ** (1 / RHO)
+    return (low + share * (high - low)) ** RHO
 
 
 def denoising_model(target: Any) -> DenoisingModel:
@@ -54,7 +61,7 @@ def denoising_model(target: Any) -> DenoisingModel:
     if not isinstance(target, DenoisingModel):
         raise DecodingError(
             "SJD2 needs weights that were fine-tuned to read embeddings under noise; this model's were not. "
-            "Choose the built-in model, or another decoder: SJD needs no training"
+            "Choose another decoder: SJD needs no training"
         )
     return target
 

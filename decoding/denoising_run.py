@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -64,13 +63,8 @@ class DenoisingRun(Run):
         started = self._trajectories(where, last)
         before = step.drafts.trajectories
         if before is not None:
-            within = self._upload(last[:, :-1])
-            embeddings = torch.where(within[..., None], started.embeddings[:, :-1], before.embeddings)
-            left = torch.where(within, started.left[:, :-1], before.left)
-            started = Trajectories(
-                torch.cat([embeddings, started.embeddings[:, -1:]], 1),
-                torch.cat([left, started.left[:, -1:]], 1),
-            )
+            longer = Trajectories(F.pad(before.embeddings, (0, 0, 0, 1)), F.pad(before.left, (0, 1)))
+            started = longer.replaced(self._upload(last), started)
         guesses = self.denoiser.clean_embeddings(redrafts.tokens)
         return replace(redrafts, trajectories=denoised(started, guesses, self.levels))
 

@@ -23,6 +23,11 @@ class Trajectories(NamedTuple):
     embeddings: Tensor  # [L, W, E], under noise
     left: Tensor  # [L, W] int64 passes under noise that are left; 0: the draft is fed as its token
 
+    def replaced(self, where: Tensor, others: Trajectories) -> Trajectories:
+        """These, and the others where `where` ([L, W] bool) says so."""
+        embeddings = torch.where(where[..., None], others.embeddings, self.embeddings)
+        return Trajectories(embeddings, torch.where(where, others.left, self.left))
+
 
 @dataclass(frozen=True)
 class Drafts:
@@ -62,9 +67,7 @@ class Drafts:
         if history is not None:
             history = History(history.laws, torch.where(new, 0, history.age))
         if trajectories is not None and fresh.trajectories is not None:
-            started = fresh.trajectories
-            embeddings = torch.where(new[..., None], started.embeddings, trajectories.embeddings)
-            trajectories = Trajectories(embeddings, torch.where(new, started.left, trajectories.left))
+            trajectories = trajectories.replaced(new, fresh.trajectories)
         tokens = torch.where(new, fresh.tokens, moved.tokens)
         laws = torch.where(new[..., None], fresh.laws, moved.laws)
         return Drafts(tokens, laws, history, trajectories)

@@ -96,6 +96,7 @@ def test_the_card_names_every_source_and_figure(home: Path) -> None:
     assert "16 names, 1 seeds each" in text and "share-alike" not in text
     assert "| transformer | " in text and " | 1 | 12 | " in text
     assert "| denoiser" in text and " | 1 | 8 | " in text
+    assert all(line.endswith("|") for line in text.split("\n") if line.startswith("|"))
 
 
 def test_the_page_of_names_has_them_all(home: Path) -> None:

@@ -20,8 +20,7 @@ the names that it was trained on; it does not compose, and says little to words 
 | file | what |
 |---|---|
 | `builtin_ar.safetensors` | transformer with denoiser, {ar_size:.2f} M parameters, float16 |
-| `builtin_vq.safetensors` | image tokenizer, both ways, {vq_size:.2f} M parameters, codebook {codes} x
-{width} |
+| `builtin_vq.safetensors` | image tokenizer, {vq_size:.2f} M parameters, codebook {codes} x {width} |
 
 Blocks and names are LlamaGen's. The files' metadata says sizes, words and how prompts are read.
 

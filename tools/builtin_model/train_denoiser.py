@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ...decoding.denoising import noise_level
 from ...model_loaders.denoiser import MEAN, SPREAD, Denoiser, DenoiserConfig
 from .loop import Plan, train
 from .network import Network
@@ -123,7 +124,6 @@ class DenoiserJob:
 def window_levels(rows: int, cells: int, settings: DenoiserPlan, rng: torch.Generator) -> Tensor:
     """Levels of noise as a decode has them, [rows, cells]: 0 up to a place, then rising, mostly in stairs
     (tokens that began in one pass share a level), the largest from the end of the window on."""
-    low, high = (level ** (1 / 7) for level in (settings.smallest, settings.largest))
     first = torch.randint(0, cells - 1, (rows, 1), generator=rng)
     length = 4 + torch.rand(rows, 1, generator=rng) * 48
     start = torch.rand(rows, 1, generator=rng) * 0.3
@@ -131,7 +131,7 @@ def window_levels(rows: int, cells: int, settings: DenoiserPlan, rng: torch.Gene
     stairs = torch.randint(1, 12, (rows, 1), generator=rng)
     stepped = (share * stairs).floor() / stairs
     share = torch.where(torch.rand(rows, 1, generator=rng) < 0.7, stepped, share).clamp(0.0, 1.0)
-    levels = (low + share * (high - low)) ** 7
+    levels = noise_level(share, settings.smallest, settings.largest)
     return torch.where(torch.arange(cells) < first, 0.0, levels)
 
 
