@@ -63,8 +63,8 @@ class TreeTest:
         tested; after the last one the committed token is drawn from t.
     The way goes down to the child that was kept. From the lowest chain node on the token test takes over. At
     a lowest node off the chain the draft of the next column, with which the way ends, is tested as the token
-    to commit: as exact as a new draw, and coupled redrafts behind it keep their ground (built-in model, no
-    prompt, 3 siblings 2 deep, 25 pictures: 44.4 passes instead of 46.3).
+    to commit: as exact as a new draw, and coupled redrafts behind it keep their ground (first weights of the
+    built-in model, no prompt, 3 siblings 2 deep, 25 pictures: 44.4 passes instead of 46.3).
     """
 
     name: ClassVar[str] = "token test over a tree"

@@ -22,6 +22,7 @@ from .decoders import (
     JacobiARDecoderSJD,
 )
 from .decoding_report import JacobiARDecodingReport
+from .denoising_decoder import JacobiARDecoderSJD2
 from .encode_image import JacobiAREncodeImage
 from .encode_prompt import JacobiAREncodePrompt
 from .generate import JacobiARGenerate
@@ -67,6 +68,7 @@ NODES: list[type[io.ComfyNode]] = [
     JacobiARCompareTokens,
     JacobiARDecoderTree,
     JacobiARDecoderSamePictureTree,
+    JacobiARDecoderSJD2,
 ]
 
 

@@ -33,9 +33,10 @@ class JacobiAREncodePrompt(io.ComfyNode):
                     dynamic_prompts=True,
                     default="red heart",
                     tooltip="What to draw (default: red heart). Built-in model: the English name of an "
-                    "emoji, or a country after the word flag, such as: flag japan. LlamaGen c2i: a class "
-                    "number, 0 to 999. All others: any sentence; LlamaGen t2i reads English only. Empty: no "
-                    "prompt, the model draws what it likes (not LlamaGen c2i).",
+                    "emoji or a country, such as: octopus, flag japan; noto, twemoji or flat in front asks "
+                    "for a style of drawing. LlamaGen c2i: a class number, 0 to 999. All others: any "
+                    "sentence; LlamaGen t2i reads English only. Empty: no prompt, the model draws what it "
+                    "likes (not LlamaGen c2i).",
                 ),
             ],
             outputs=[

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from .plain_transformer import grid_angles, plain_logits
 
-PREFIX = 8
+PREFIX, VOCABULARY = 8, 4096
 
 
 @pytest.fixture(scope="module")
@@ -60,16 +60,17 @@ def test_logits_equal_a_plain_reading(
     model: ImageModel, weights: dict[str, Tensor], metadata: dict[str, str], guidance: float
 ) -> None:
     words = json.loads(metadata["words"])
-    prompts = {
-        "Red heart": ["<flat>", "red", "heart"],
-        "flag: Japan": ["<flag>", "flag", "japan"],
-        "": ["<null>"],
+    prompts = {  # text -> its words, and those that guidance compares with
+        "Red heart": (["<any>", "red", "heart"], ["<null>"]),
+        "noto fox": (["<noto>", "fox"], ["<any>", "fox"]),
+        "flag: Japan": (["<flag>", "flag", "japan"], ["<null>"]),
+        "": (["<null>"], ["<null>"]),
     }
-    tokens = torch.randint(1024, (3, 40), generator=torch.Generator().manual_seed(3))
+    tokens = torch.randint(VOCABULARY, (len(prompts), 40), generator=torch.Generator().manual_seed(3))
     got = logits(model, list(prompts), tokens, guidance)
     for row, names in enumerate(prompts.values()):
         conditional, unconditional = (
-            plain(weights, [words[name] for name in ids], tokens[row]) for ids in (names, ["<null>"])
+            plain(weights, [words[name] for name in ids], tokens[row]) for ids in names
         )
         expected = unconditional + guidance * (conditional - unconditional)
         torch.testing.assert_close(got[row].double(), expected, rtol=1e-5, atol=2e-4)
@@ -79,7 +80,7 @@ def test_logits_equal_a_plain_reading(
     "dtype, error", [(torch.float64, 1e-5), (torch.bfloat16, 0.05), (torch.float16, 0.01)]
 )
 def test_other_precisions(model: ImageModel, dtype: torch.dtype, error: float) -> None:
-    tokens = torch.randint(1024, (1, 20), generator=torch.Generator().manual_seed(3))
+    tokens = torch.randint(VOCABULARY, (1, 20), generator=torch.Generator().manual_seed(3))
     exact = logits(model, ["dog"], tokens, 1.5)
     got = logits(load_image_model(BUILTIN_MODEL, device="cpu", dtype=dtype), ["dog"], tokens, 1.5)
     assert got.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
@@ -87,7 +88,7 @@ def test_other_precisions(model: ImageModel, dtype: torch.dtype, error: float) -
 
 
 def test_without_a_prompt_guidance_changes_nothing(model: ImageModel) -> None:
-    tokens = torch.randint(1024, (1, 20), generator=torch.Generator().manual_seed(3))
+    tokens = torch.randint(VOCABULARY, (1, 20), generator=torch.Generator().manual_seed(3))
     torch.testing.assert_close(logits(model, [""], tokens, 1.0), logits(model, [" "], tokens, 3.0))
 
 
@@ -100,14 +101,14 @@ def test_what_is_ignored_is_said(model: ImageModel) -> None:
     assert "ignored: null" in notes("<null> heart")
     assert "no word of the prompt is known" in notes("zeppelinlike")
     assert "guidance has no effect" in notes("  ")
-    long = model.encode_prompt("red " * 9 + "heart")
-    assert long.notes == ("the built-in model reads 7 words, cut off: red, red, heart",)
+    long = model.encode_prompt("face " * 9)  # no name, so nothing is chosen from it
+    assert long.notes[-1] == "the built-in model reads 7 words, cut off: face, face"
     assert len(long.tensors["ids"]) == PREFIX
 
 
 def test_what_the_model_offers(model: ImageModel, weights: dict[str, Tensor]) -> None:
     assert [(grid.rows, grid.cols) for grid in model.grids] == [(16, 16)]
-    assert (model.vocabulary, model.tokenizer_kind, model.defaults.guidance) == (1024, "built-in", 1.5)
+    assert (model.vocabulary, model.tokenizer_kind, model.defaults.guidance) == (VOCABULARY, "built-in", 1.5)
     assert model.weight_bytes == 4 * sum(tensor.numel() for tensor in weights.values())
     with pytest.raises(GridError, match="the built-in model does not make grids of 24 x 24"):
         model.grid(24, 24)

@@ -19,7 +19,7 @@ from jacobi_ar.model_loaders.families.builtin_names import Names
 from jacobi_ar.model_loaders.families.builtin_prompt import Manner, read_prompt
 from jacobi_ar.model_loaders.load import load_image_model
 from jacobi_ar.model_loaders.load_tokenizer import load_image_tokenizer
-from jacobi_ar.tools.builtin_model import drawings, export, settings
+from jacobi_ar.tools.builtin_model import command, drawings, export, settings
 from jacobi_ar.tools.builtin_model.card import card, names_page
 from jacobi_ar.tools.builtin_model.command import run
 from jacobi_ar.tools.builtin_model.corruption import corrupt
@@ -91,8 +91,10 @@ def test_the_files_say_how_they_were_made(home: Path) -> None:
 def test_the_card_names_every_source_and_figure(home: Path) -> None:
     text = card(home, home / "evaluation" / "evaluation.json", 32)
     for source in SOURCES:
-        assert f"`{source.package}` ({source.drawings}) | {source.author} | {source.licence}" in text
-        assert source.licence in ALLOWED
+        licence = f"[{source.licence}]({ALLOWED[source.licence]})"
+        assert (
+            f"`{source.package}` {source.version} ({source.drawings}) | {source.author} | {licence}" in text
+        )
     assert "16 names, 1 seeds each" in text and "share-alike" not in text
     assert "| transformer | " in text and " | 1 | 12 | " in text
     assert "| denoiser" in text and " | 1 | 8 | " in text
@@ -104,6 +106,21 @@ def test_the_page_of_names_has_them_all(home: Path) -> None:
     page = names_page(names)
     assert f"{len(names)} names" in page
     assert all(name.removeprefix("flag ") in page for name in names)
+
+
+def test_what_is_installed(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "package"
+    for folder in (place, tmp_path / "docs" / "pictures", tmp_path / "docs" / "measured"):
+        folder.mkdir(parents=True)
+    monkeypatch.setattr(command, "ROOT", tmp_path)
+    monkeypatch.setattr(command, "BUILTIN_MODEL", place / export.TRANSFORMER)
+    monkeypatch.setattr(command, "BUILTIN_TOKENIZER", place / export.TOKENIZER)
+    assert run(["install", "--smoke", "--home", str(home)], None) == 0
+    for name in (export.TRANSFORMER, export.TOKENIZER):
+        assert (place / name).read_bytes() == (home / name).read_bytes()
+    assert (place / "MODEL_CARD.md").read_text(encoding="utf-8").startswith("# The built-in model")
+    written = sorted(p.relative_to(tmp_path).as_posix() for p in (tmp_path / "docs").rglob("*.*"))
+    assert written == ["docs/builtin_names.md", "docs/measured/denoiser.png", "docs/pictures/builtin.jpg"]
 
 
 def test_a_transformer_does_not_go_on_with_other_tokens(
@@ -231,7 +248,8 @@ WORDS = vocabulary(ABOUT)
         ("red heart and blue heart", "<any> red heart", "one drawing a picture: red heart, without blue"),
         ("blue heart, dog", "<any> blue heart", "one drawing a picture: blue heart, without dog"),
         ("mantel, dot", "<any>", "ignored: mantel, dot"),
-        ("hot japan", "<any> hot japan", "no drawing is called hot japan"),
+        ("hot japan", "<any> hot japan", "no drawing is called hot japan; there are: flag japan, map japan"),
+        ("coffee", "<any> hot beverage", "coffee as beverage; read as hot beverage"),
         ("<null> dog", "<any> dog", "ignored: null"),
         ("zeppelin", "<any>", "no word of the prompt is known"),
         ("", "<null>", "empty prompt"),

@@ -213,6 +213,7 @@ def run_pages(wanted: argparse.Namespace) -> int:
 
 
 def run_cards(wanted: argparse.Namespace) -> int:
+    from .example_tokens import make_example
     from .readme_picture import take_readme_picture
     from .template_cards import make_cards
 
@@ -220,6 +221,7 @@ def run_cards(wanted: argparse.Namespace) -> int:
     empty_base(folder)
     with ComfyServer(Path(os.environ[PREPARED]), folder, threads=1) as server:
         server.check_package()
+        make_example(server.url, server.base / "output")
         make_cards(server.url)
         take_readme_picture(server.url)
     return 0

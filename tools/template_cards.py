@@ -6,7 +6,7 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from PIL import Image
@@ -15,6 +15,7 @@ from . import client
 from .comfy_server import ROOT
 from .environment import say
 from .family_cards import CARDS, SIDE
+from .kept_tokens_picture import ROWS, draw_kept_tokens
 from .problem import Problem
 from .workflow_api import to_api
 
@@ -27,23 +28,30 @@ Outputs = Mapping[str, Mapping[str, Any]]  # node id -> what it showed in the pa
 
 
 def make_cards(url: str) -> None:
-    """Runs every such template on the server and writes its card."""
+    """Runs every such template on the server and writes its card; the README's pictures of runs too."""
+    ran: dict[str, Outputs] = {}
     classes = client.get(url, "/object_info")
     for path in sorted(path for path in WORKFLOWS.glob("*.json") if path.stem not in CARDS):
         name, workflow = path.stem, json.loads(path.read_text(encoding="utf-8"))
         run = client.run_prompt(url, to_api(workflow, classes), workflow=workflow)
         if run.status != "success":
             raise Problem(f"the template {name} did not run: {run.error}", "see ComfyUI's log.")
+        ran[name] = run.outputs
         pictures = pictures_of(url, name, run.outputs)
         card_of(pictures).save(path.with_suffix(".jpg"), quality=90, optimize=True)
         if name in IN_README:
             pictures[0].save(IN_README[name], optimize=True)
         say(f"  {name}: {len(pictures)} pictures, {run.seconds:.1f} s")
+    rows = {name: lambda node, name=name: fetched(url, ran[name][node]["images"]) for name in ROWS}
+    draw_kept_tokens(rows)
 
 
 def pictures_of(url: str, template: str, outputs: Outputs) -> list[Image.Image]:
     """Those of a run that its card shows."""
-    images = shown_images(template, outputs)
+    return fetched(url, shown_images(template, outputs))
+
+
+def fetched(url: str, images: Iterable[dict[str, str]]) -> list[Image.Image]:
     return [Image.open(io.BytesIO(client.fetch_image(url, image))).convert("RGB") for image in images]
 
 

@@ -2,8 +2,8 @@
 
 LlamaGen's blocks, with a prefix of word embeddings: the style word (`<flat>`, `<flag>`, …), then the words of
 the name, padded with a visible `<pad>`. Prefix positions are not rotated. The summed prefix, through one
-matrix, is added to the embedding of every input. No words at all make `<null>`, which is also the
-unconditional row of guidance: with an empty prompt guidance changes nothing.
+matrix, is added to the embedding of every input. No words at all make `<null>`, which guidance compares
+with: with an empty prompt guidance changes nothing. A style is compared with the same words without one.
 """
 
 from __future__ import annotations
@@ -40,14 +40,12 @@ class BuiltinTransformer(ImageTransformer):
         words: int,
         prefix: int,
         rope_base: float,
-        null: int,
         operations: Any,
         **factory: Any,
     ) -> None:
         super().__init__(config, vocabulary, operations, **factory)
         self.prefix = prefix
         self.rope_base = rope_base
-        self.null = null  # id of the word that stands for no prompt
         self.text_embeddings = operations.Embedding(words, config.dim, **factory)
         # A table of one row a position, so that the host can move it as it does any other module.
         self.text_positions = operations.Embedding(prefix, config.dim, **factory)
@@ -64,9 +62,7 @@ class BuiltinTransformer(ImageTransformer):
         check_family(prompts, FAMILY)
         ids = torch.stack([prompt.tensors["ids"] for prompt in prompts])  # [B, T]
         if guided:
-            nothing = torch.zeros_like(ids)
-            nothing[:, 0] = self.null
-            ids = torch.cat([ids, nothing])
+            ids = torch.cat([ids, torch.stack([prompt.tensors["away"] for prompt in prompts])])
         ids = ids.to(device)
         places = torch.arange(self.prefix, device=device)
         x = (self.text_embeddings(ids) + self.text_positions(places)).to(dtype)  # [R, T, dim]
@@ -106,9 +102,15 @@ class BuiltinModel(ImageModel):
 
     def encode_prompt(self, text: str) -> Prompt:
         reading = read_prompt(text, self.words, self.manner, self.prefix)
+        away = self.manner.guided_away_from(reading.names)
+        rows = {"ids": self._ids(reading.names), "away": self._ids(away)}
+        return Prompt(FAMILY, text, rows, tuple(reading.notes))
+
+    def _ids(self, names: Sequence[str]) -> Tensor:
+        """[prefix] int64, padded."""
         ids = torch.full((self.prefix,), self.words[PAD], dtype=torch.int64)
-        ids[: len(reading.names)] = torch.tensor([self.words[name] for name in reading.names])
-        return Prompt(FAMILY, text, {"ids": ids}, tuple(reading.notes))
+        ids[: len(names)] = torch.tensor([self.words[name] for name in names])
+        return ids
 
 
 def recognises(checkpoint: Checkpoint) -> bool:
@@ -141,7 +143,6 @@ def load(
         count,
         prefix,
         base,
-        words[NULL],
         operations,
         device=torch.device("meta"),
         dtype=dtype,

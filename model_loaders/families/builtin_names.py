@@ -48,7 +48,10 @@ class Names:
         nearest = [name for name in around if name.count(" ") == around[0].count(" ")]
         if len(nearest) == 1:
             return self._read_as(nearest[0])
-        of = f"; there are: {', '.join(around[:SHOWN])}" if around else ""
+        kin = around or sorted(
+            (name for its, name in known.items() if words[-1] in its), key=_words_then_letters
+        )
+        of = f"; there are: {', '.join(kin[:SHOWN])}" if kin else ""
         return Choice(tuple(words), f"no drawing is called {' '.join(words)}{of}")
 
     def _read_as(self, name: str) -> Choice:

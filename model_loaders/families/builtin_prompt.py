@@ -30,6 +30,17 @@ class Manner:
     synonyms: Mapping[str, str] = field(default_factory=dict)
     names: Names = Names()
 
+    def guided_away_from(self, said: Sequence[str]) -> list[str]:
+        """What guidance compares these words with, the style first.
+
+        No prompt; but where a style is asked for, the same words without one: against no prompt, more
+        guidance gave less of the style (its very drawing at 1.5 and 4: 62 and 51 %; against the name: 71 and
+        89 %).
+        """
+        if self.any and said[0] in self.styles.values() and said[0] != FLAG:
+            return [self.any, *said[1:]]
+        return [NULL]
+
 
 @dataclass(frozen=True)
 class Reading:

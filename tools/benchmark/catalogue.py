@@ -93,6 +93,8 @@ _WINDOWED = {
     "Same-Picture Jacobi": "same_picture(window={})",
     "SJD": "sjd(window={})",
     "SJD, maximal coupling": "sjd(window={}, draw=maximal coupling)",
+    "SJD2": "sjd2(window={})",
+    "SJD2, maximal coupling": "sjd2(window={}, draw=maximal coupling)",
     "SJD with Block Test": "block_sjd(window={})",
     "Same-Picture Tree": "same_picture_tree(window={})",
     "SJD with Tree Drafts (PAC)": "sjd_tree(window={})",
@@ -115,6 +117,15 @@ ABLATIONS = {
             "SJD + VP, maximal coupling": "sjd(window=31, draw=maximal coupling)+vp(growth={})",
         },
         ("2", "3", "4"),
+    ),
+    "steps": Ablation(
+        "Noisy steps of SJD2",
+        "passes under noise",
+        {
+            "SJD2": "sjd2(window=31, steps={})",
+            "SJD2, maximal coupling": "sjd2(window=31, steps={}, draw=maximal coupling)",
+        },
+        ("1", "2", "4"),
     ),
     "threshold": Ablation(
         "Context threshold of row-parallel decoding",

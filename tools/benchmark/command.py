@@ -14,7 +14,6 @@ from ...decoding.target import DenoisingModel
 from ..measure.common import ROOT, write_block
 from .catalogue import ABLATIONS, MAIN, OWN_LAW
 from .compare import Comparison
-from .drawings import draw_all
 from .memory import peak_elsewhere, peak_mib
 from .options import model_arguments, read_options
 from .pictures import PictureStore
@@ -37,7 +36,6 @@ def run(arguments: Sequence[str], description: str | None) -> None:
         "time": measure_time,
         "closeness": measure_closeness,
         "table": write_tables,
-        "drawings": make_drawings,
         "memory-of": print_memory,
     }
     try:
@@ -170,10 +168,6 @@ def write_tables(options: argparse.Namespace) -> None:
         for name in ("time.json", "closeness.json"):
             if (options.out / name).exists():
                 shutil.copyfile(options.out / name, DOCS / name)
-
-
-def make_drawings(options: argparse.Namespace) -> None:
-    say(f"{draw_all(options.icons, options.flags, options.out)} drawings in {options.out}")
 
 
 def print_memory(options: argparse.Namespace) -> None:

@@ -14,11 +14,13 @@ import numpy as np
 
 from . import closeness
 from .features import features_of_drawings, features_of_tokens, nearest, pooled
-from .likelihood import bits_a_token
+from .likelihood import bits_a_token, peakedness
 from .pictures import DECODERS, NOISE, REFERENCE, PictureStore, save
 from .specs import canonical
 from .subject import Condition, Subject
 from .timing import BASELINE
+
+PEAKED = 64  # pictures that the mean entropy of the laws is taken over
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,7 @@ class Comparison:
         subject = self.subject
         assert subject.tokenizer is not None
         if self.folder is not None:
-            size = subject.grid.rows * subject.tokenizer.factor
-            names, features = features_of_drawings(subject.tokenizer, self.folder, size)
+            names, features = features_of_drawings(subject.tokenizer, self.folder)
             words = getattr(subject.model, "words", None)
             known = [words is None or all(w in words for w in name.split()) for name in names]
             return [n for n, k in zip(names, known, strict=True) if k], features[known]
@@ -101,7 +102,11 @@ class Comparison:
         own = self.seen(spec, condition, first_seed, pictures)
         found = figures(own, noise, reference, self.subject.model.vocabulary, condition.prompted)
         passes = self.store.get(spec, condition, first_seed, pictures).passes
-        return found | {"passes": round(float(passes.mean()), 3)}
+        found |= {"passes": round(float(passes.mean()), 3)}
+        if canonical(spec) == BASELINE:
+            laws = peakedness(self.subject, condition, own.tokens[:PEAKED])
+            found |= {key: round(value, 4) for key, value in laws.items()}
+        return found
 
 
 def plain(name: str) -> str:

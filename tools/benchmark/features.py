@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.nn.functional as F
-from PIL import Image
 from torch import Tensor
 
 from ...model_loaders.image_tokenizer import ImageTokenizer
+from ..builtin_model.drawings import load
 
 
 @torch.inference_mode()
@@ -50,17 +50,14 @@ def pooled(features: np.ndarray) -> np.ndarray:
     return np.concatenate([pool for q in quarters for pool in (q.mean((1, 2)), q.std((1, 2)))], axis=1)
 
 
-def features_of_drawings(tokenizer: ImageTokenizer, folder: Path, size: int) -> tuple[list[str], np.ndarray]:
-    """Names and features of the pictures in a folder (`red heart.png`), scaled to `size` pixels."""
-    paths = sorted(folder.glob("*.png"))
-    if not paths:
-        raise SystemExit(f"no .png drawings in {folder}")
-    made = []
-    for path in paths:
-        with Image.open(path) as image:
-            pixels = np.asarray(image.convert("RGB").resize((size, size)), np.float32) / 127.5 - 1
-        made.append(features_of(tokenizer, torch.from_numpy(pixels).permute(2, 0, 1)[None]))
-    return [path.stem for path in paths], np.concatenate(made)
+def features_of_drawings(tokenizer: ImageTokenizer, folder: Path) -> tuple[list[str], np.ndarray]:
+    """Names and features of the drawings in a folder that `builtin_model/make.py data` made."""
+    drawings = load(folder)
+    parts = [
+        features_of(tokenizer, torch.from_numpy(part).permute(0, 3, 1, 2) / 127.5 - 1)
+        for part in np.array_split(drawings.pixels, max(1, len(drawings) // 64))
+    ]
+    return [one.name for one in drawings.about], np.concatenate(parts)
 
 
 def nearest(features: np.ndarray, drawings: np.ndarray) -> np.ndarray:

@@ -42,21 +42,16 @@ def read_options(arguments: Sequence[str], description: str | None) -> argparse.
         command.add_argument("--pictures", type=int, help="a decoder and condition")
         command.add_argument("--batch", type=int, default=32, help="pictures decoded at once, for closeness")
         command.add_argument("--out", type=Path, default=STORE, help="folder of what is measured")
-        command.add_argument("--drawings", type=Path, help="folder of NAME.png, for the recall of names")
+        command.add_argument(
+            "--drawings",
+            type=Path,
+            help="folder of tools/builtin_model/make.py data, for the recall of names",
+        )
         command.add_argument(
             "--ablate", nargs="*", choices=list(ABLATIONS), help="the varied settings (all, or those named)"
         )
         command.add_argument("--no-memory", action="store_true", help="time: without peak memory")
         command.add_argument("--write", action="store_true", help="table: into README.md and docs/")
-    drawings = commands.add_parser(
-        "drawings", help="make the folder for --drawings from unpacked npm packages"
-    )
-    drawings.add_argument(
-        "--icons", type=Path, required=True, help="icons.json of @iconify-json/fluent-emoji-flat"
-    )
-    drawings.add_argument("--flags", type=Path, help="folder of flag-icons")
-    drawings.add_argument("--out", type=Path, required=True)
-    drawings.set_defaults(threads=None)
     return parser.parse_args(arguments)
 
 

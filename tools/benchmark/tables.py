@@ -57,7 +57,7 @@ class Pages:
                 )
             if rows:
                 pictures = " to ".join(str(n) for n in sorted({min(counts), max(counts)}))
-                title = f"**{_capital(condition.title)}** ({pictures} pictures)"
+                title = f"**{_capital(condition.title)}** ({pictures} pictures{self.certainty(condition)})"
                 parts.append(f"{title}\n\n{markdown_table(head, rows)}")
         about = self.time.about
         caption = (
@@ -86,7 +86,9 @@ class Pages:
                     rows[-1].append(f"{100 * found['named']:.1f} ± {100 * found['named_error']:.1f} %")
             if rows:
                 columns = [*head, "name recalled"] if named else head
-                title = f"**{_capital(condition.title)}** ({count} pictures a decoder)"
+                title = (
+                    f"**{_capital(condition.title)}** ({count} pictures a decoder{self.certainty(condition)})"
+                )
                 parts.append(f"{title}\n\n{markdown_table(columns, rows)}")
         prompted = any(condition.prompted for condition in conditions)
         names = self.close.about.get("drawings", "") if prompted else ""
@@ -116,7 +118,8 @@ class Pages:
             return "Not measured."
         head = ["decoder", ablation.setting, "passes", "step compression", "seconds", "speed-up"]
         pictures = " to ".join(str(n) for n in sorted({min(counts), max(counts)}))
-        caption = f"{_capital(condition.title)}, {pictures} pictures. {self.time.about['machine']}."
+        laws = self.certainty(condition)
+        caption = f"{_capital(condition.title)}, {pictures} pictures{laws}. {self.time.about['machine']}."
         return f"{markdown_table([*head, 'bits', 'Fréchet'], rows)}\n\n{caption}"
 
     def readme(self, prompted: Condition, open_laws: Condition) -> str:
@@ -133,7 +136,18 @@ class Pages:
             close = _bits(spec, self.close.of(spec, open_laws))
             rows.append([entry.label, promise, entry.how, *passes, seconds, close])
         head = ["decoder", "promise", "how", "passes, with a prompt", "passes, no prompt"]
-        return markdown_table([*head, "time, no prompt", "closeness, no prompt"], rows)
+        table = markdown_table([*head, "time, no prompt", "closeness, no prompt"], rows)
+        notes = [(each.title, self.certainty(each)) for each in (prompted, open_laws)]
+        said = [f"{_capital(title)}{laws}." for title, laws in notes if laws]
+        return "\n\n".join([table, *([" ".join(said)] if said else [])])
+
+    def certainty(self, condition: Condition) -> str:
+        """How peaked the laws are that these figures rest on; nothing where it was not measured."""
+        found = self.close.of(BASELINE, condition) or {}
+        if "entropy in bits" not in found:
+            return ""
+        share = 100 * found["share above 0.9"]
+        return f"; laws of {found['entropy in bits']:.2f} bits, {share:.0f} % of tokens above 0.9"
 
 
 def _mean(value: float, error: float) -> str:

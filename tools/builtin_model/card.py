@@ -9,7 +9,7 @@ from typing import Any
 
 from safetensors import safe_open
 
-from .sources import SOURCES
+from .sources import ALLOWED, SOURCES
 
 TEMPLATE = """# The built-in model
 
@@ -31,7 +31,8 @@ small CNN with pixel shuffle; codebook rows are L2-normalised.
 
 **Prompts.** {styles} ask for a style; where none is asked for, all styles of a name are possible. Synonyms
 are read as the word that is known; words without a picture of their own ("a photo of a …") and unknown words
-are left out, and said so.
+are left out, and said so. Guidance compares with no prompt, and a style with the same words without one: for
+more of a style, raise guidance to 2.5.
 
 **Training**, by `tools/builtin_model/make.py` of this repository: {names} names, {drawings} drawings, with a
 random share of the input tokens replaced so that the model has to listen to the words.
@@ -50,8 +51,8 @@ random share of the input tokens replaced so that the model has to listen to the
 
 ## Sources and licences
 
-The weights carry the licence of this package. They were trained on drawings from these npm packages,
-rasterised:
+The weights carry the licence of this package. They were trained on drawings from these npm packages, which
+are not in it; the drawings were rasterised to {side} x {side} pixels and otherwise left as they are.
 
 | package | drawings by | licence |
 |---|---|---|
@@ -64,6 +65,8 @@ NAMES_PAGE = """# What the built-in model draws
 {count} names, one drawing a picture; written by `tools/builtin_model/make.py install`. Some come in several
 styles: {styles} in front of a name ask for one. Other words are read as the nearest name where there is one,
 and the node says how.
+
+![A hundred of them, drawn step by step](pictures/builtin.jpg)
 
 ## Flags
 
@@ -110,7 +113,10 @@ def card(folder: Path, evaluation: Path, side: int) -> str:
         vq=vq["made"],
         noise=ar["denoising"]["made"],
         figures="\n".join(_rows(figures)),
-        sources="\n".join(f"| `{s.package}` ({s.drawings}) | {s.author} | {s.licence} |" for s in SOURCES),
+        sources="\n".join(
+            f"| `{s.package}` {s.version} ({s.drawings}) | {s.author} | [{s.licence}]({ALLOWED[s.licence]}) |"
+            for s in SOURCES
+        ),
     )
 
 

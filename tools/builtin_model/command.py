@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from PIL import Image
 from torch import nn
 
 from ...model_loaders.load import BUILTIN_MODEL
@@ -21,7 +22,7 @@ from ..problem import Problem
 from ..stamps import Stamps
 from . import drawings, evaluate, export, settings
 from .card import card, names_page
-from .loop import averaged_state, progress_of
+from .loop import CURVE, averaged_state, progress_of
 from .network import Network
 from .report import GUIDANCE, report, spread
 from .shapes import shapes
@@ -31,7 +32,7 @@ from .train_tokenizer import train_tokenizer
 from .train_transformer import train_transformer
 
 ROOT = Path(__file__).resolve().parents[2]
-EVALUATION = "evaluation/evaluation.json"
+EVALUATION, SHEET = "evaluation/evaluation.json", "evaluation/sheet.png"
 HOME = ROOT / ".data" / "builtin_model"
 
 
@@ -194,7 +195,7 @@ def evaluated(place: Place) -> bool:
 
 
 def install(place: Place) -> bool:
-    """Weights and their card into the package."""
+    """Weights and their card into the package, their names, pictures and curve into the documentation."""
     text = card(place.home, _needed(place.home, EVALUATION, "evaluate") / EVALUATION, place.settings.side)
     for source, target in (
         (place.weights.transformer, BUILTIN_MODEL),
@@ -203,8 +204,12 @@ def install(place: Place) -> bool:
         shutil.copyfile(_needed(place.home, source.name, "transformer") / source.name, target)
         print(target)
     (BUILTIN_MODEL.parent / "MODEL_CARD.md").write_text(text, encoding="utf-8")
+    docs = ROOT / "docs"
     page = names_page(load_lessons(_needed(place.home, "lessons.npz", "tokens")).names)
-    (ROOT / "docs" / "builtin_names.md").write_text(page, encoding="utf-8")
+    (docs / "builtin_names.md").write_text(page, encoding="utf-8")
+    with Image.open(place.home / SHEET) as sheet:
+        sheet.convert("RGB").save(docs / "pictures" / "builtin.jpg", quality=85, optimize=True)
+    shutil.copyfile(place.denoiser / CURVE, docs / "measured" / "denoiser.png")
     return True
 
 

@@ -12,7 +12,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..benchmark.likelihood import guided_logits
 from ..benchmark.pictures import PictureStore
 from ..benchmark.subject import Condition, Subject, load_subject
 from .drawings import Drawings
@@ -111,22 +110,6 @@ def decoded(subject: Subject, tokens: np.ndarray) -> Tensor:
     assert subject.tokenizer is not None
     grid = torch.from_numpy(tokens).long().view(len(tokens), subject.grid.rows, subject.grid.cols)
     return subject.tokenizer.decode(grid)
-
-
-@torch.inference_mode()
-def peakedness(subject: Subject, condition: Condition, tokens: np.ndarray) -> dict[str, float]:
-    """Of the laws along sampled pictures: mean entropy in bits, share of tokens whose law has one above
-    0.9."""
-    entropies, peaked = [], []
-    for first in range(0, len(tokens), 8):
-        part = tokens[first : first + 8]
-        laws = guided_logits(subject, condition, part, range(first, first + len(part))).softmax(-1)
-        entropies.append((-(laws * laws.clamp_min(1e-30).log2()).sum(-1)).flatten())
-        peaked.append((laws.amax(-1) > 0.9).float().flatten())
-    return {
-        "entropy in bits": float(torch.cat(entropies).mean()),
-        "share above 0.9": float(torch.cat(peaked).mean()),
-    }
 
 
 def closeness(weights: Weights, drawings: Drawings, numbers: Sequence[int], device: str) -> list[float]:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from .plot import plot
 
+CURVE = "progress.png"
 SAVE_SECONDS = 180
 SAY_SECONDS = 15
 SMOOTH = 0.98  # of the loss that is shown
@@ -148,7 +149,7 @@ def _save(folder: Path, job: Job, averaged: nn.Module, progress: Progress) -> No
     }
     torch.save(state, folder / "checkpoint.part")
     os.replace(folder / "checkpoint.part", folder / "checkpoint.pt")
-    plot(folder / "progress.png", {"loss": progress.losses} | progress.figures)
+    plot(folder / CURVE, {"loss": progress.losses} | progress.figures)
 
 
 def _resume(folder: Path, job: Job, averaged: nn.Module) -> Progress:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from PIL import Image, ImageDraw, ImageFont
 
+from ..benchmark.likelihood import peakedness
 from ..benchmark.subject import Condition
 from . import evaluate as e
 from .drawings import Drawings
@@ -62,8 +63,8 @@ def report(
     prompted, bare = Condition(True, GUIDANCE), Condition(False, 1.0)
     some = min(len(names), 256)
     tokens = e.sample(folder, subject, prompted, len(names) * seeds)
-    figures["with prompts"] = e.peakedness(subject, prompted, tokens[:some])
-    figures["without a prompt"] = e.peakedness(subject, bare, e.sample(folder, subject, bare, 64))
+    figures["with prompts"] = peakedness(subject, prompted, tokens[:some])
+    figures["without a prompt"] = peakedness(subject, bare, e.sample(folder, subject, bare, 64))
     figures["failed"] = failed
     e.write_json(folder / "evaluation.json", figures)
     shown = spread(list(range(len(names))), SHEET)

@@ -14,7 +14,13 @@ from typing import Any
 from ..problem import Problem
 
 # No share-alike and no non-commercial licences: the weights travel under the licence of this package.
-ALLOWED = {"MIT", "Apache-2.0", "OFL-1.1", "CC0-1.0", "CC-BY-4.0"}
+ALLOWED = {
+    "MIT": "https://spdx.org/licenses/MIT.html",
+    "Apache-2.0": "https://www.apache.org/licenses/LICENSE-2.0",
+    "OFL-1.1": "https://openfontlicense.org",
+    "CC0-1.0": "https://creativecommons.org/publicdomain/zero/1.0/",
+    "CC-BY-4.0": "https://creativecommons.org/licenses/by/4.0/",
+}
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from jacobi_ar.model_loaders.image_tokenizer import ImageTokenizer  # noqa: E402
 from jacobi_ar.model_loaders.load import BUILTIN_MODEL, load_image_model  # noqa: E402
 from jacobi_ar.model_loaders.load_tokenizer import BUILTIN_TOKENIZER, load_image_tokenizer  # noqa: E402
 
-# One name a line; all words are in the built-in model's vocabulary.
+# 300 of the names that the built-in model was trained on, drawn at random, one a line.
 PROMPTS = (Path(__file__).parent / "prompts.txt").read_text(encoding="utf-8").split("\n")[:-1]
 
 

@@ -1,0 +1,48 @@
+"""The decoder node whose guesses begin as noise."""
+
+from __future__ import annotations
+
+from comfy_api.latest import io
+
+from .. import decoding
+from .decoder_parts import CATEGORY, SAME_DISTRIBUTION, DecoderNode, decoder_output, window_input
+
+
+class JacobiARDecoderSJD2(DecoderNode):
+    NAME = "Decoder: SJD2 (Denoising)"
+    make = staticmethod(decoding.sjd2)
+
+    @classmethod
+    def define_schema(cls) -> io.Schema:
+        return io.Schema(
+            node_id="JacobiARDecoderSJD2",
+            display_name=cls.NAME,
+            category=CATEGORY,
+            description="SJD whose guesses begin as noise: a place that was never tried is shown to the "
+            "model under noise, which clears up over some passes, before it is shown and tested as a token "
+            "(SJD2, arXiv 2510.08994). Needs weights that were trained to read noise: the built-in model has "
+            "them, others are refused. Here only the guesses rest on that training, not what tests them. "
+            + SAME_DISTRIBUTION,
+            inputs=[
+                window_input(31),
+                io.Int.Input(
+                    "steps",
+                    default=1,
+                    min=1,
+                    max=64,
+                    tooltip="Passes that a guess spends under noise before it is shown and tested as a token "
+                    "(1 to 64, default 1). The more, the gentler; but a guess under noise cannot be kept, "
+                    "so more than the window divided by the tokens of a pass only costs passes.",
+                ),
+                io.Combo.Input(
+                    "draw",
+                    options=list(decoding.DRAWS),
+                    default="maximal coupling",
+                    tooltip='How rejected guesses are drawn again (default "maximal coupling"): "maximal '
+                    'coupling" keeps the old guess as often as the new probabilities allow; "shared noise" '
+                    'draws with the noise of the place; "fresh", as in the paper, owes nothing to the old '
+                    "guess, and takes more passes on open prompts. The promise stays the same.",
+                ),
+            ],
+            outputs=[decoder_output("same distribution")],
+        )
