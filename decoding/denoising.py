@@ -45,7 +45,7 @@ class GaussianNoise:
 
     def levels(self, smallest: float, largest: float) -> np.ndarray:
         """[steps + 1] float32 by the passes that are left: 0, then rising to `largest`."""
-        share = np.linspace(0, 1, self.steps) if self.steps > 1 else np.ones(1)
+        share = np.linspace(1, 0, self.steps)[::-1]
         return np.concatenate([[0.0], noise_level(share, smallest, largest)]).astype(np.float32)
 
 
@@ -60,8 +60,8 @@ def denoising_model(target: Any) -> DenoisingModel:
     """The target as what it has to be; DecodingError where it is not."""
     if not isinstance(target, DenoisingModel):
         raise DecodingError(
-            "SJD2 needs weights that were fine-tuned to read embeddings under noise; this model's were not. "
-            "Choose another decoder: SJD needs no training"
+            "drafts that begin as noise (SJD2) need weights that were trained to read noise; this model's "
+            "were not. Choose another decoder: SJD needs no training"
         )
     return target
 

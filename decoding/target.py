@@ -59,7 +59,7 @@ class Noised(NamedTuple):
 
 @runtime_checkable
 class DenoisingModel(TargetModel, Protocol):
-    """A target model that was fine-tuned to predict the next token from embeddings under noise.
+    """A target model that also reads embeddings under noise.
 
     Where no input that a query sees is under noise, its law is the model's own.
     """

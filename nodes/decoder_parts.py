@@ -62,15 +62,15 @@ def initialiser_input(default: str, options: Sequence[str] = INITIALISERS) -> io
     )
 
 
-def draw_input() -> io.Combo.Input:
+def draw_input(default: str = "fresh") -> io.Combo.Input:
     return io.Combo.Input(
         "draw",
         options=list(decoding.DRAWS),
-        default="fresh",
-        tooltip='How rejected guesses are drawn again: "fresh" (default) as in the paper; "maximal '
-        'coupling" keeps the old guess as often as the new probabilities allow; "shared noise" draws with '
-        "the noise of the place. The latter two often need fewer passes on open prompts. The promise stays "
-        "the same.",
+        default=default,
+        tooltip=f'How rejected guesses are drawn again (default "{default}"): "fresh" owes nothing to the '
+        'old guess, as in SJD\'s paper; "maximal coupling" keeps it as often as the new probabilities '
+        'allow; "shared noise" draws with the noise of the place. The latter two often need fewer passes on '
+        "open prompts. The promise stays the same.",
     )
 
 

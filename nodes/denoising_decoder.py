@@ -5,7 +5,7 @@ from __future__ import annotations
 from comfy_api.latest import io
 
 from .. import decoding
-from .decoder_parts import CATEGORY, SAME_DISTRIBUTION, DecoderNode, decoder_output, window_input
+from .decoder_parts import CATEGORY, SAME_DISTRIBUTION, DecoderNode, decoder_output, draw_input, window_input
 
 
 class JacobiARDecoderSJD2(DecoderNode):
@@ -34,15 +34,7 @@ class JacobiARDecoderSJD2(DecoderNode):
                     "(1 to 64, default 1). The more, the gentler; but a guess under noise cannot be kept, "
                     "so more than the window divided by the tokens of a pass only costs passes.",
                 ),
-                io.Combo.Input(
-                    "draw",
-                    options=list(decoding.DRAWS),
-                    default="maximal coupling",
-                    tooltip='How rejected guesses are drawn again (default "maximal coupling"): "maximal '
-                    'coupling" keeps the old guess as often as the new probabilities allow; "shared noise" '
-                    'draws with the noise of the place; "fresh", as in the paper, owes nothing to the old '
-                    "guess, and takes more passes on open prompts. The promise stays the same.",
-                ),
+                draw_input("maximal coupling"),
             ],
             outputs=[decoder_output("same distribution")],
         )

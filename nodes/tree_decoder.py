@@ -11,6 +11,7 @@ from .decoder_parts import (
     SAME_PICTURE,
     DecoderNode,
     decoder_output,
+    draw_input,
     initialiser_input,
     window_input,
 )
@@ -56,15 +57,7 @@ class JacobiARDecoderTree(DecoderNode):
                 window_input(31),
                 *tree_inputs(),
                 initialiser_input("uniform"),
-                io.Combo.Input(
-                    "draw",
-                    options=list(decoding.DRAWS),
-                    default="maximal coupling",
-                    tooltip='How rejected guesses are drawn again (default "maximal coupling", as in the '
-                    'paper): "maximal coupling" keeps the old guess as often as the new probabilities '
-                    'allow; "shared noise" draws with the noise of the place; "fresh" owes nothing to the '
-                    "old guess, and takes more passes on open prompts. The promise stays the same.",
-                ),
+                draw_input("maximal coupling"),
             ],
             outputs=[decoder_output("same distribution")],
         )

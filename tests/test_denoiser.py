@@ -92,7 +92,7 @@ def test_sjd2_runs_to_the_end(noisy: ImageModel) -> None:
 
 def test_weights_without_a_denoiser_are_refused(plain: ImageModel) -> None:
     assert not isinstance(plain.target(plain.grids[0], 1.0), DenoisingModel)
-    with pytest.raises(DecodingError, match="fine-tuned"):
+    with pytest.raises(DecodingError, match="trained to read noise"):
         tokens_of(plain, sjd2(), 1.0, 1)
 
 

@@ -25,8 +25,10 @@ def make_example(url: str, output: Path) -> None:
     tokens = {"tokens": [only(prompt, GENERATE), 0], "filename_prefix": PREFIX}
     prompt["save"] = {"class_type": "JacobiARSaveTokens", "inputs": tokens}
     run = client.run_prompt(url, prompt)
-    saved = sorted((output / PREFIX).parent.glob(f"{Path(PREFIX).name}*.safetensors"))
+    saved = sorted(output.glob(f"{PREFIX}*.safetensors"))
     if run.status != "success" or not saved:
-        raise Problem(f"the example token grid was not made: {run.error}", "see ComfyUI's log.")
+        raise Problem(
+            f"the example token grid was not made: {run.error or 'nothing was saved'}", "see ComfyUI's log."
+        )
     EXAMPLE.write_bytes(saved[-1].read_bytes())
     say(f"  {EXAMPLE.name}: {PROMPT}, seed {SEED}")

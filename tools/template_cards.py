@@ -29,21 +29,22 @@ Outputs = Mapping[str, Mapping[str, Any]]  # node id -> what it showed in the pa
 
 def make_cards(url: str) -> None:
     """Runs every such template on the server and writes its card; the README's pictures of runs too."""
-    ran: dict[str, Outputs] = {}
+    kept: dict[str, list[Image.Image]] = {}
     classes = client.get(url, "/object_info")
     for path in sorted(path for path in WORKFLOWS.glob("*.json") if path.stem not in CARDS):
         name, workflow = path.stem, json.loads(path.read_text(encoding="utf-8"))
         run = client.run_prompt(url, to_api(workflow, classes), workflow=workflow)
         if run.status != "success":
             raise Problem(f"the template {name} did not run: {run.error}", "see ComfyUI's log.")
-        ran[name] = run.outputs
         pictures = pictures_of(url, name, run.outputs)
         card_of(pictures).save(path.with_suffix(".jpg"), quality=90, optimize=True)
         if name in IN_README:
             pictures[0].save(IN_README[name], optimize=True)
         say(f"  {name}: {len(pictures)} pictures, {run.seconds:.1f} s")
-    rows = {name: lambda node, name=name: fetched(url, ran[name][node]["images"]) for name in ROWS}
-    draw_kept_tokens(rows)
+        if name in ROWS:
+            nodes = ROWS[name][1]
+            kept[name] = [one for node in nodes for one in fetched(url, run.outputs[node]["images"])]
+    draw_kept_tokens(kept)
 
 
 def pictures_of(url: str, template: str, outputs: Outputs) -> list[Image.Image]:

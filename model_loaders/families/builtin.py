@@ -26,10 +26,10 @@ from ..rotary import Turns, grid_rotation
 from ..transformer import TransformerConfig
 from .blocks import read_config, transformer_names
 from .builtin_names import Names
-from .builtin_prompt import FLAG, FLAT, NULL, PAD, Manner, read_prompt
+from .builtin_prompt import FLAG, NULL, PAD, Manner, read_prompt
 
 FAMILY = "built-in"
-MOST = 4096  # heads, tokens a side, words of a prompt, the base of positions
+MOST = 4096  # of any number in the metadata: heads, tokens a side, words of a prompt, base, noise levels
 
 
 class BuiltinTransformer(ImageTransformer):
@@ -130,8 +130,8 @@ def load(
     base, eps = (number(checkpoint, settings, key, int | float) for key in ("rope_base", "norm_eps"))
     vocabulary, dim = checkpoint.shape("tok_embeddings.weight", 2)
     count, _ = checkpoint.shape("text_embeddings.weight", 2)
-    if not {PAD, NULL, FLAT, FLAG} <= set(words) or not all(
-        type(number) is int and 0 <= number < count for number in words.values()
+    if not {PAD, NULL, FLAG} <= set(words) or not all(
+        type(id_) is int and 0 <= id_ < count for id_ in words.values()
     ):
         raise CheckpointError(f"{checkpoint.description}: its list of words is damaged")
     if dim % heads or dim // heads % 4:
@@ -161,9 +161,7 @@ def load(
 
 
 def read_manner(checkpoint: Checkpoint, words: Mapping[str, int]) -> Manner:
-    """How prompts are read, from the file; the default for weights that do not say."""
-    if "prompts" not in checkpoint.metadata:
-        return Manner()
+    """How prompts are read, from the file."""
     said = read_metadata(checkpoint, "prompts")
     any_style, fillers = said.get("any"), said.get("fillers")
     tables = [said.get(key) for key in ("styles", "synonyms")]

@@ -3,12 +3,12 @@ none."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 SHORTEST = 5  # letters of a word that may be misspelt
-FLAG = "flag"
+FLAG_WORD = "flag"
 SHOWN = 4  # names in a note
 
 
@@ -36,23 +36,26 @@ class Names:
         known = self._by_words
         if said in known:
             return Choice(tuple(known[said].split()))
-        if said | {FLAG} in known:
-            return self._read_as(known[said | {FLAG}])
+        if said | {FLAG_WORD} in known:
+            return self._read_as(known[said | {FLAG_WORD}])
         within = [name for its, name in known.items() if its < said]
         if within:
             # The longest; of several the one that is spoken of first.
             best = max(within, key=lambda name: (name.count(" "), -_place(name, words)))
             left = [word for word in dict.fromkeys(words) if word not in best.split()]
             return Choice(tuple(best.split()), f"one drawing a picture: {best}, without {', '.join(left)}")
-        around = sorted((name for its, name in known.items() if its > said), key=_words_then_letters)
+        around = self._listed(lambda its: its > said)
         nearest = [name for name in around if name.count(" ") == around[0].count(" ")]
         if len(nearest) == 1:
             return self._read_as(nearest[0])
-        kin = around or sorted(
-            (name for its, name in known.items() if words[-1] in its), key=_words_then_letters
-        )
+        # No name has all these words: those with the last one, which in English says what the thing is.
+        kin = around or self._listed(lambda its: words[-1] in its)
         of = f"; there are: {', '.join(kin[:SHOWN])}" if kin else ""
         return Choice(tuple(words), f"no drawing is called {' '.join(words)}{of}")
+
+    def _listed(self, fits: Callable[[frozenset[str]], bool]) -> list[str]:
+        """Names whose words are such, those of fewest words first."""
+        return sorted((name for its, name in self._by_words.items() if fits(its)), key=_words_then_letters)
 
     def _read_as(self, name: str) -> Choice:
         return Choice(tuple(name.split()), f"read as {name}")

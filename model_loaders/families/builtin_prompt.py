@@ -2,8 +2,7 @@
 
 What it goes by travels with the weights, as `prompts` in their metadata: `styles` (word -> special word),
 `any` (the special word where no style is asked for), `fillers`, `synonyms` (word -> word of a name), `names`
-and `other names` of the drawings. The first weights have none: there the style is flat, or flag where the
-prompt begins with that word.
+and `other names` of the drawings.
 """
 
 from __future__ import annotations
@@ -11,24 +10,24 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from .builtin_names import Names, misspelt
 
-PAD, NULL, FLAT, FLAG = "<pad>", "<null>", "<flat>", "<flag>"
+PAD, NULL, FLAG = "<pad>", "<null>", "<flag>"
 EMPTY = "empty prompt: the picture is left to the model, and guidance has no effect"
 NOT_ENGLISH = "nothing of this text can be read: the built-in model knows English words in Latin letters"
 
 
 @dataclass(frozen=True)
 class Manner:
-    """What is known about prompts. `any` is "" for the first released weights."""
+    """What is known about prompts."""
 
-    any: str = ""
-    styles: Mapping[str, str] = field(default_factory=lambda: {"flag": FLAG})
-    fillers: frozenset[str] = frozenset()
-    synonyms: Mapping[str, str] = field(default_factory=dict)
-    names: Names = Names()
+    any: str
+    styles: Mapping[str, str]
+    fillers: frozenset[str]
+    synonyms: Mapping[str, str]
+    names: Names
 
     def guided_away_from(self, said: Sequence[str]) -> list[str]:
         """What guidance compares these words with, the style first.
@@ -37,9 +36,9 @@ class Manner:
         guidance gave less of the style (its very drawing at 1.5 and 4: 62 and 51 %; against the name: 71 and
         89 %).
         """
-        if self.any and said[0] in self.styles.values() and said[0] != FLAG:
-            return [self.any, *said[1:]]
-        return [NULL]
+        # Flags have one style alone, so that their names without it ask for the same picture.
+        styled = said[0] in self.styles.values() and said[0] != FLAG
+        return [self.any, *said[1:]] if styled and said[1:] else [NULL]
 
 
 @dataclass(frozen=True)
@@ -52,10 +51,10 @@ class Reading:
 
 def read_prompt(text: str, words: Mapping[str, int], manner: Manner, most: int) -> Reading:
     """`most` words, the style among them; none but `<null>` for an empty prompt."""
-    said = _split(text)
+    said = words_in(text)
     if not said:
         return Reading([NULL], [EMPTY] if not text.strip() else [NOT_ENGLISH, EMPTY])
-    style = manner.any or FLAT
+    style = manner.any
     names: list[str] = []
     unknown: list[str] = []
     left_out: list[str] = []
@@ -68,11 +67,11 @@ def read_prompt(text: str, words: Mapping[str, int], manner: Manner, most: int) 
             names.append(known)
             if known != word:
                 read_as.append(f"{word} as {known}")
-        elif word in manner.styles and manner.any:
+        elif word in manner.styles:
             continue
         elif word in manner.fillers:
             left_out.append(word)
-        elif manner.any and (meant := misspelt(word, words)):
+        elif meant := misspelt(word, words):
             names.append(meant)
             read_as.append(f"{word} as {meant}")
         else:
@@ -98,8 +97,8 @@ def read_prompt(text: str, words: Mapping[str, int], manner: Manner, most: int) 
     return Reading(kept, notes)
 
 
-def _split(text: str) -> list[str]:
-    """Letters and digits, lower case, without accents: as the names were made."""
+def words_in(text: str) -> list[str]:
+    """Letters and digits, lower case, without accents. Names of drawings are made so too."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
     return re.findall(r"[a-z0-9]+", plain.replace("'", ""))
 
@@ -108,8 +107,7 @@ def _known(word: str, words: Mapping[str, int], synonyms: Mapping[str, str]) -> 
     """The word of the vocabulary that stands for `word`: itself, a synonym, its singular or its plural."""
     if word in words:
         return None if word.startswith("<") else word
-    forms = [word, *([word.removesuffix("s"), word.removesuffix("es"), f"{word}s"] if synonyms else [])]
-    for form in forms:
+    for form in (word, word.removesuffix("s"), word.removesuffix("es"), f"{word}s"):
         if form in synonyms:
             return synonyms[form]
         if form in words and not form.startswith("<") and len(form) > 1:

@@ -101,7 +101,7 @@ def test_kept_tokens_are_never_under_noise() -> None:
 
 
 def test_a_model_without_the_weights_is_refused() -> None:
-    with pytest.raises(DecodingError, match="fine-tuned"):
+    with pytest.raises(DecodingError, match="trained to read noise"):
         run_to_end(decode(ToyTarget(PLAIN, 3), [None], sjd2(4), SETTINGS, [0]))
 
 

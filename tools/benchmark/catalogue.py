@@ -34,7 +34,7 @@ MAIN = [
     Entry(
         "Same-Picture Tree", "same_picture_tree(window=31)", "with runners-up of the next guesses standing by"
     ),
-    Entry("Same-Picture Denoising", "same_picture_denoising(window=31)", "with drafts that begin as noise"),
+    Entry("Same-Picture Denoising", "same_picture_denoising(window=31)"),
     Entry(
         "Greedy Jacobi",
         "greedy_jacobi(window=31)",
@@ -50,7 +50,9 @@ MAIN = [
         "SJD, shared noise", "sjd(window=31, draw=shared noise)", "redrafts meet the same noise at every try"
     ),
     Entry("SJD2", "sjd2(window=31)", "drafts begin as noise and lose it; needs weights made for that"),
-    Entry("SJD2, maximal coupling", "sjd2(window=31, draw=maximal coupling)"),
+    Entry(
+        "SJD2, maximal coupling", "sjd2(window=31, draw=maximal coupling)", "the same, with coupled redrafts"
+    ),
     Entry("SJD with Block Test", "block_sjd(window=31)", "the whole window tested at once"),
     Entry(
         "SJD with Tree Drafts (PAC)",

@@ -61,7 +61,7 @@ def chosen(options: argparse.Namespace) -> list[tuple[str, str]]:
 def runnable(subject: Subject, options: argparse.Namespace) -> list[str]:
     """The chosen decoders, but for those that need weights which this model has not."""
     specs = [canonical(spec) for _, spec in chosen(options)]
-    target = subject.target(Condition(False, 1.0))
+    target = subject.target(OPEN)
     lacking = [spec for spec in specs if decoder_of(spec).denoises and not isinstance(target, DenoisingModel)]
     if lacking:
         say(f"left out, because this model was not trained to read noise: {', '.join(lacking)}")

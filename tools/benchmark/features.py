@@ -52,11 +52,11 @@ def pooled(features: np.ndarray) -> np.ndarray:
 
 def features_of_drawings(tokenizer: ImageTokenizer, folder: Path) -> tuple[list[str], np.ndarray]:
     """Names and features of the drawings in a folder that `builtin_model/make.py data` made."""
+    if not (folder / "drawings.json").exists():
+        raise SystemExit(f"no drawings.json in {folder}: first tools/builtin_model/make.py data")
     drawings = load(folder)
-    parts = [
-        features_of(tokenizer, torch.from_numpy(part).permute(0, 3, 1, 2) / 127.5 - 1)
-        for part in np.array_split(drawings.pixels, max(1, len(drawings) // 64))
-    ]
+    numbers = np.array_split(np.arange(len(drawings)), max(1, len(drawings) // 64))
+    parts = [features_of(tokenizer, drawings.pictures(part)) for part in numbers]
     return [one.name for one in drawings.about], np.concatenate(parts)
 
 

@@ -1,10 +1,14 @@
-"""What the model itself says of a picture: bits a token."""
+"""What the model itself says of pictures: bits a token, and how certain it is."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import torch
+from torch import Tensor
 
+from ...decoding.sampling import entropy
 from .subject import Condition, Subject
 
 _BATCH = 8
@@ -18,20 +22,12 @@ def bits_a_token(subject: Subject, condition: Condition, tokens: np.ndarray, fir
     Equal laws have equal means, and a mean of a few hundred pictures is sharp: pictures too likely or too
     unlikely show at once. (Equal means alone are no proof of equal laws.)
     """
-    parts = [
-        _bits(
-            subject, condition, tokens[i : i + _BATCH], range(first + i, first + min(i + _BATCH, len(tokens)))
-        )
-        for i in range(0, len(tokens), _BATCH)
-    ]
-    return np.concatenate(parts)
-
-
-def _bits(subject: Subject, condition: Condition, tokens: np.ndarray, pictures: range) -> np.ndarray:
-    logits = guided_logits(subject, condition, tokens, pictures)
-    chosen = torch.from_numpy(tokens).long().to(logits.device)[..., None]
-    surprise = -logits.double().log_softmax(-1).gather(-1, chosen)[..., 0]
-    return (surprise.mean(1) / np.log(2)).cpu().numpy()
+    found = []
+    for part, logits in _parts(subject, condition, tokens, first):
+        chosen = torch.from_numpy(part).long().to(logits.device)[..., None]
+        surprise = -logits.double().log_softmax(-1).gather(-1, chosen)[..., 0]
+        found.append((surprise.mean(1) / np.log(2)).cpu().numpy())
+    return np.concatenate(found)
 
 
 @torch.inference_mode()
@@ -39,21 +35,22 @@ def peakedness(subject: Subject, condition: Condition, tokens: np.ndarray) -> di
     """How certain the model is along its own pictures [R, cells]: mean entropy of the guided laws in bits,
     and the share of tokens whose law has one above 0.9. Decoders that guess are fast where laws are
     peaked."""
-    entropies, peaked = [], []
-    for first in range(0, len(tokens), _BATCH):
-        part = tokens[first : first + _BATCH]
-        laws = guided_logits(subject, condition, part, range(first, first + len(part))).softmax(-1)
-        entropies.append((-(laws * laws.clamp_min(1e-30).log2()).sum(-1)).flatten())
-        peaked.append((laws.amax(-1) > 0.9).float().flatten())
-    return {
-        "entropy in bits": float(torch.cat(entropies).mean()),
-        "share above 0.9": float(torch.cat(peaked).mean()),
-    }
+    laws = (logits.softmax(-1) for _, logits in _parts(subject, condition, tokens))
+    seen = [(entropy(law).mean(1), (law.amax(-1) > 0.9).float().mean(1)) for law in laws]
+    entropies, peaked = (torch.cat(figures).mean() for figures in zip(*seen, strict=True))
+    return {"entropy": float(entropies), "peaked": float(peaked)}
 
 
-def guided_logits(
-    subject: Subject, condition: Condition, tokens: np.ndarray, pictures: range
-) -> torch.Tensor:
+def _parts(
+    subject: Subject, condition: Condition, tokens: np.ndarray, first: int = 0
+) -> Iterator[tuple[np.ndarray, Tensor]]:
+    """A few pictures at a time, with the logits at their cells; the first of all is number `first`."""
+    for i in range(0, len(tokens), _BATCH):
+        part = tokens[i : i + _BATCH]
+        yield part, guided_logits(subject, condition, part, range(first + i, first + i + len(part)))
+
+
+def guided_logits(subject: Subject, condition: Condition, tokens: np.ndarray, pictures: range) -> Tensor:
     """What the model says at each cell of pictures [B, cells] given the cells before it, [B, cells, V]."""
     grid, device, count = subject.grid, subject.device, len(tokens)
     cells = torch.from_numpy(grid.cell_positions())

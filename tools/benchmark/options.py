@@ -45,7 +45,7 @@ def read_options(arguments: Sequence[str], description: str | None) -> argparse.
         command.add_argument(
             "--drawings",
             type=Path,
-            help="folder of tools/builtin_model/make.py data, for the recall of names",
+            help="folder `drawings` in the --home of builtin_model/make.py data, for the recall of names",
         )
         command.add_argument(
             "--ablate", nargs="*", choices=list(ABLATIONS), help="the varied settings (all, or those named)"

@@ -56,7 +56,7 @@ class Pages:
                     ]
                 )
             if rows:
-                pictures = " to ".join(str(n) for n in sorted({min(counts), max(counts)}))
+                pictures = _range(counts)
                 title = f"**{_capital(condition.title)}** ({pictures} pictures{self.certainty(condition)})"
                 parts.append(f"{title}\n\n{markdown_table(head, rows)}")
         about = self.time.about
@@ -117,7 +117,7 @@ class Pages:
         if not rows:
             return "Not measured."
         head = ["decoder", ablation.setting, "passes", "step compression", "seconds", "speed-up"]
-        pictures = " to ".join(str(n) for n in sorted({min(counts), max(counts)}))
+        pictures = _range(counts)
         laws = self.certainty(condition)
         caption = f"{_capital(condition.title)}, {pictures} pictures{laws}. {self.time.about['machine']}."
         return f"{markdown_table([*head, 'bits', 'Fréchet'], rows)}\n\n{caption}"
@@ -137,17 +137,19 @@ class Pages:
             rows.append([entry.label, promise, entry.how, *passes, seconds, close])
         head = ["decoder", "promise", "how", "passes, with a prompt", "passes, no prompt"]
         table = markdown_table([*head, "time, no prompt", "closeness, no prompt"], rows)
-        notes = [(each.title, self.certainty(each)) for each in (prompted, open_laws)]
-        said = [f"{_capital(title)}{laws}." for title, laws in notes if laws]
-        return "\n\n".join([table, *([" ".join(said)] if said else [])])
+        shown = [(each.title, self.certainty(each)) for each in (prompted, open_laws)]
+        said = " ".join(f"{_capital(title)}{laws}." for title, laws in shown if laws)
+        return f"{table}\n\n{said}".rstrip()
 
     def certainty(self, condition: Condition) -> str:
         """How peaked the laws are that these figures rest on; nothing where it was not measured."""
         found = self.close.of(BASELINE, condition) or {}
-        if "entropy in bits" not in found:
+        if "entropy" not in found:
             return ""
-        share = 100 * found["share above 0.9"]
-        return f"; laws of {found['entropy in bits']:.2f} bits, {share:.0f} % of tokens above 0.9"
+        return (
+            f"; mean entropy of the model's laws {found['entropy']:.2f} bits, "
+            f"{100 * found['peaked']:.0f} % of tokens with one choice above 0.9"
+        )
 
 
 def _mean(value: float, error: float) -> str:
@@ -176,6 +178,10 @@ def _close_cells(spec: str, found: Figures) -> list[str]:
         beyond = "noise floor" if spec == BASELINE else f"{over:+.{digits}f} ± {error:.{digits}f}"
         cells.append(f"{value:.{digits}f} ({beyond})")
     return cells
+
+
+def _range(counts: set[int]) -> str:
+    return " to ".join(map(str, sorted({min(counts), max(counts)})))
 
 
 def _capital(text: str) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from safetensors import safe_open
 
+from .export import TOKENIZER, TRANSFORMER
 from .sources import ALLOWED, SOURCES
 
 TEMPLATE = """# The built-in model
@@ -31,13 +33,13 @@ small CNN with pixel shuffle; codebook rows are L2-normalised.
 
 **Prompts.** {styles} ask for a style; where none is asked for, all styles of a name are possible. Synonyms
 are read as the word that is known; words without a picture of their own ("a photo of a …") and unknown words
-are left out, and said so. Guidance compares with no prompt, and a style with the same words without one: for
-more of a style, raise guidance to 2.5.
+are left out, and said so. Guidance compares with no prompt, and a style with the same words without one: more
+guidance, more of the style.
 
 **Training**, by `tools/builtin_model/make.py` of this repository: {names} names, {drawings} drawings, with a
 random share of the input tokens replaced so that the model has to listen to the words.
 
-| network | commit | seed | steps | hours |
+| network | written at commit | seed | steps | hours |
 |---|---|---|---|---|
 | image tokenizer | {vq[commit]} | {vq[seed]} | {vq[steps]} | {vq[hours]} |
 | transformer | {ar[commit]} | {ar[seed]} | {ar[steps]} | {ar[hours]} |
@@ -52,7 +54,8 @@ random share of the input tokens replaced so that the model has to listen to the
 ## Sources and licences
 
 The weights carry the licence of this package. They were trained on drawings from these npm packages, which
-are not in it; the drawings were rasterised to {side} x {side} pixels and otherwise left as they are.
+are not in it; the drawings were rasterised to {side} x {side} pixels on white; the image tokenizer also
+learnt from moved and mirrored copies.
 
 | package | drawings by | licence |
 |---|---|---|
@@ -93,16 +96,18 @@ def names_page(names: Sequence[str]) -> str:
 def card(folder: Path, evaluation: Path, side: int) -> str:
     """The text, from the two files in `folder` and the figures of `report`."""
     figures = json.loads(evaluation.read_text(encoding="utf-8"))
-    ar, vq = (_said(folder / f"builtin_{name}.safetensors") for name in ("ar", "vq"))
+    transformer, tokenizer = folder / TRANSFORMER, folder / TOKENIZER
+    ar, vq = _said(transformer), _said(tokenizer)
     config = ar["config"]
-    ar_size, vq_size, codebook = _sizes(folder)
+    with safe_open(tokenizer, "pt") as file:
+        codebook = file.get_slice("codebook").get_shape()
     return TEMPLATE.format(
         side=side,
         grid=config["grid"],
         prefix=config["prefix"],
         rope=config["rope_base"],
-        ar_size=ar_size,
-        vq_size=vq_size,
+        ar_size=_millions(transformer),
+        vq_size=_millions(tokenizer),
         codes=codebook[0],
         width=codebook[1],
         styles=", ".join(f'"{source.style}"' for source in SOURCES),
@@ -127,15 +132,10 @@ def _said(path: Path) -> dict[str, Any]:
     return {key: json.loads(metadata[key]) for key in ("made", "config", "denoising") if key in metadata}
 
 
-def _sizes(folder: Path) -> tuple[float, float, tuple[int, int]]:
-    """Millions of parameters of both, and the shape of the codebook."""
-    sizes = []
-    for name in ("ar", "vq"):
-        with safe_open(folder / f"builtin_{name}.safetensors", "pt") as file:
-            sizes.append(sum(file.get_tensor(key).numel() for key in file.keys()) / 1e6)
-            if name == "vq":
-                rows, width = file.get_slice("codebook").get_shape()
-    return sizes[0], sizes[1], (rows, width)
+def _millions(path: Path) -> float:
+    """Parameters of a file."""
+    with safe_open(path, "pt") as file:
+        return sum(math.prod(file.get_slice(key).get_shape()) for key in file.keys()) / 1e6
 
 
 def _rows(figures: Mapping[str, Any]) -> list[str]:
@@ -148,9 +148,15 @@ def _rows(figures: Mapping[str, Any]) -> list[str]:
     rows.append(("recall if every token were known", f"{figures['recall, tokens known']:.3f}"))
     for key, value in figures.items():
         if key.startswith("held-out dB"):
-            rows.append((f"PSNR of drawings never seen by the tokenizer{key[11:]}", f"{value:.1f} dB"))
+            rows.append(
+                (
+                    f"PSNR of drawings never seen by the tokenizer{key.removeprefix('held-out dB')}",
+                    f"{value:.1f} dB",
+                )
+            )
+    rows.append(("both files", f"{figures['megabytes']:.1f} MB"))
     for key in ("with prompts", "without a prompt"):
         laws = figures[key]
-        text = f"{laws['entropy in bits']:.2f} bits, {laws['share above 0.9']:.1%} of tokens above 0.9"
+        text = f"{laws['entropy']:.2f} bits, {laws['peaked']:.1%} of tokens above 0.9"
         rows.append((f"mean entropy of the laws, sampled, {key}", text))
     return [f"| {name} | {value} |" for name, value in rows]

@@ -92,7 +92,7 @@ def write_tokenizer(place: Place) -> None:
     size = place.settings.tokenizer.size
     network = export.load_tokenizer_network(place.tokenizer, size)
     made = _made(place.tokenizer, place.settings.tokenizer.plan.seed)
-    export.write_tokenizer(place.weights.tokenizer, network, size, made)
+    export.write_tokenizer(place.weights.tokenizer, network, made)
 
 
 def tokens(place: Place) -> bool:
@@ -194,14 +194,14 @@ def evaluated(place: Place) -> bool:
     return True
 
 
-def install(place: Place) -> bool:
+def install(place: Place) -> None:
     """Weights and their card into the package, their names, pictures and curve into the documentation."""
     text = card(place.home, _needed(place.home, EVALUATION, "evaluate") / EVALUATION, place.settings.side)
-    for source, target in (
-        (place.weights.transformer, BUILTIN_MODEL),
-        (place.weights.tokenizer, BUILTIN_TOKENIZER),
+    for source, step, target in (
+        (place.weights.transformer, "transformer", BUILTIN_MODEL),
+        (place.weights.tokenizer, "tokenizer", BUILTIN_TOKENIZER),
     ):
-        shutil.copyfile(_needed(place.home, source.name, "transformer") / source.name, target)
+        shutil.copyfile(_needed(place.home, source.name, step) / source.name, target)
         print(target)
     (BUILTIN_MODEL.parent / "MODEL_CARD.md").write_text(text, encoding="utf-8")
     docs = ROOT / "docs"
@@ -210,7 +210,6 @@ def install(place: Place) -> bool:
     with Image.open(place.home / SHEET) as sheet:
         sheet.convert("RGB").save(docs / "pictures" / "builtin.jpg", quality=85, optimize=True)
     shutil.copyfile(place.denoiser / CURVE, docs / "measured" / "denoiser.png")
-    return True
 
 
 STEPS: dict[str, Callable[[Place], bool]] = {
@@ -238,7 +237,8 @@ def run(arguments: Sequence[str], about: str | None) -> int:
     )
     try:
         if options.step == "install":
-            return 0 if install(place) else 1
+            install(place)
+            return 0
         for name, step in STEPS.items():
             if options.step in (name, "all"):
                 print(f"== {name}", flush=True)

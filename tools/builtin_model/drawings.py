@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from .names import has_skin_tone, words_of
 from .rasterise import rasterise
@@ -25,6 +28,11 @@ class Drawing:
     style: str
     words: tuple[str, ...]
     others: tuple[tuple[str, ...], ...] = ()
+
+    @classmethod
+    def read(cls, saved: Mapping[str, Any]) -> Drawing:
+        """From `asdict` through JSON."""
+        return cls(saved["style"], tuple(saved["words"]), tuple(map(tuple, saved["others"])))
 
     @property
     def name(self) -> str:
@@ -45,6 +53,11 @@ class Drawings:
 
     def __len__(self) -> int:
         return len(self.about)
+
+    def pictures(self, numbers: Sequence[int] | np.ndarray) -> Tensor:
+        """[B, 3, side, side] float32 in -1..1."""
+        chosen = torch.from_numpy(self.pixels[np.asarray(numbers)])
+        return chosen.permute(0, 3, 1, 2).float() / 127.5 - 1
 
 
 def gather(packages: Path) -> list[tuple[Drawing, str]]:
@@ -80,11 +93,7 @@ def save(folder: Path, pictures: Iterable[np.ndarray], about: list[Drawing], sid
 
 def load(folder: Path) -> Drawings:
     listed = json.loads((folder / "drawings.json").read_text(encoding="utf-8"))
-    about = tuple(
-        Drawing(item["style"], tuple(item["words"]), tuple(tuple(other) for other in item["others"]))
-        for item in listed
-    )
-    return Drawings(np.load(folder / "pixels.npy", mmap_mode="r"), about)
+    return Drawings(np.load(folder / "pixels.npy", mmap_mode="r"), tuple(map(Drawing.read, listed)))
 
 
 def prepare(folder: Path, packages: Path, side: int) -> None:

@@ -16,7 +16,7 @@ from .loop import averaged_state
 from .network import Network, Size
 from .selection import reading
 from .tokenise import Lessons
-from .tokenizer_network import TokenizerNetwork, TokenizerSize, stages
+from .tokenizer_network import DECODER, ENCODER, TokenizerNetwork, TokenizerSize
 
 TRANSFORMER, TOKENIZER = "builtin_ar.safetensors", "builtin_vq.safetensors"
 
@@ -28,10 +28,7 @@ def load_tokenizer_network(run: Path, size: TokenizerSize) -> TokenizerNetwork:
     return network.eval()
 
 
-def write_tokenizer(
-    path: Path, network: TokenizerNetwork, size: TokenizerSize, made: Mapping[str, object]
-) -> None:
-    encoder, decoder = stages(size)
+def write_tokenizer(path: Path, network: TokenizerNetwork, made: Mapping[str, object]) -> None:
     kept = {
         name: weight
         for name, weight in network.state_dict().items()
@@ -40,8 +37,8 @@ def write_tokenizer(
     metadata = {
         "family": "builtin_vq",
         "factor": "8",
-        "encoder": json.dumps(encoder),
-        "decoder": json.dumps(decoder),
+        "encoder": json.dumps(ENCODER),
+        "decoder": json.dumps(DECODER),
         "made": json.dumps(made),
     }
     _write(path, kept, metadata)

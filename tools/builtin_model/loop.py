@@ -1,4 +1,4 @@
-"""The training loop of both networks: resumable at any step, seeded, with progress and a small plot."""
+"""The training loop of all three networks: resumable at any step, seeded, with progress and a small plot."""
 
 from __future__ import annotations
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Collection
+
+from ...model_loaders.families.builtin_prompt import words_in
 
 # Words without a picture of their own: no name keeps them, and a prompt may hold them. The style words are
 # among them, but for "flat" and "flag", which names have too.
@@ -19,8 +20,7 @@ _TONES = ("dark", "light", "medium", "medium-dark", "medium-light")
 
 def words_of(key: str) -> tuple[str, ...]:
     """`Åland Islands` -> (aland, islands). Letters and digits, lower case, without accents and fillers."""
-    plain = unicodedata.normalize("NFKD", key).encode("ascii", "ignore").decode().lower()
-    found = re.findall(r"[a-z0-9]+", plain.replace("'", ""))
+    found = words_in(key)
     return tuple(word for word in found if word not in FILLERS) or tuple(found)
 
 

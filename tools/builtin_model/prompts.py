@@ -21,9 +21,6 @@ class Variation:
     word_left_out: float = 0.05
 
 
-EXACT = Variation(0.0, 0.0, 0.0, 0.0, 0.0)
-
-
 def prompt_ids(
     drawing: Drawing, words: Mapping[str, int], prefix: int, variation: Variation, rng: random.Random
 ) -> list[int]:

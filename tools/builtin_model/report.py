@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -13,10 +14,12 @@ from ..benchmark.likelihood import peakedness
 from ..benchmark.subject import Condition
 from . import evaluate as e
 from .drawings import Drawings
+from .selection import SECOND
 from .tokenise import Lessons
 
 GUIDANCE = 1.5
 SHEET, COLUMNS, SIDE, LABEL = 100, 10, 96, 16
+T = TypeVar("T")
 
 
 def report(
@@ -27,7 +30,7 @@ def report(
     seeds: int,
     most_names: int,
     device: str,
-) -> dict[str, object]:
+) -> None:
     """Measure and print; figures into evaluation.json, pictures into sheet.png. Goes on where it was."""
     folder.mkdir(parents=True, exist_ok=True)
     references = e.References(drawings, lessons)
@@ -52,7 +55,7 @@ def report(
     plain = [(name, name, None) for name in names]
     figures["recall"], failed = e.recall(folder, weights, references, plain, seeds, GUIDANCE, device)
     _say({"recall": figures["recall"], "names recalled": len(names)})
-    several = {one.name for one in lessons.about if one.style in ("noto", "twemoji")}
+    several = {one.name for one in lessons.about if one.style in SECOND}
     styled = [
         (f"{one.style} {one.name}", one.name, one.style) for one in lessons.about if one.name in several
     ]
@@ -67,13 +70,12 @@ def report(
     figures["without a prompt"] = peakedness(subject, bare, e.sample(folder, subject, bare, 64))
     figures["failed"] = failed
     e.write_json(folder / "evaluation.json", figures)
-    shown = spread(list(range(len(names))), SHEET)
+    shown = spread(range(len(names)), SHEET)
     sheet(folder / "sheet.png", e.decoded(subject, tokens[shown]), [names[n] for n in shown])
     _say({key: value for key, value in figures.items() if key != "failed"})
-    return figures
 
 
-def spread(items: Sequence, most: int) -> list:
+def spread(items: Sequence[T], most: int) -> list[T]:
     """At most `most` of them, evenly."""
     if len(items) <= most:
         return list(items)

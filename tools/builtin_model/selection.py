@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...model_loaders.families.builtin_prompt import NULL, PAD
 from .drawings import Drawing
 from .names import FILLERS
 
-PAD, NULL, ANY = "<pad>", "<null>", "<any>"
+ANY = "<any>"
 FIRST, FLAGS, SECOND = "flat", "flag", ("noto", "twemoji")
 SYNONYMS = Path(__file__).with_name("synonyms.txt")
 
@@ -47,7 +48,7 @@ def choose(about: Sequence[Drawing], choice: Choice) -> list[int]:
 
 
 def vocabulary(chosen: Sequence[Drawing]) -> dict[str, int]:
-    """Word -> id: the four kinds of special words first, then all words of names, old and other ones."""
+    """Word -> id: the four kinds of special words first, then all words of names and of other names."""
     styles = [f"<{style}>" for style in (FIRST, *SECOND, FLAGS)]
     names = [words for drawing in chosen for words in (drawing.words, *drawing.others)]
     known = sorted({word for words in names for word in words})

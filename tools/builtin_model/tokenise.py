@@ -38,8 +38,7 @@ def tokenise(folder: Path, drawings: Drawings, choice: Choice, network: Tokenize
     network.eval()
     found = []
     for part in torch.tensor(numbers).split(32):
-        pixels = torch.from_numpy(drawings.pixels[part.numpy()]).permute(0, 3, 1, 2).float() / 127.5 - 1
-        found.append(network.nearest(network.encode(pixels)).flatten(1))
+        found.append(network.nearest(network.encode(drawings.pictures(part.numpy()))).flatten(1))
     chosen = [drawings.about[number] for number in numbers]
     folder.mkdir(parents=True, exist_ok=True)
     about = {"about": [asdict(one) for one in chosen], "words": vocabulary(chosen)}
@@ -59,10 +58,7 @@ def tokenise(folder: Path, drawings: Drawings, choice: Choice, network: Tokenize
 def load_lessons(folder: Path) -> Lessons:
     with np.load(folder / "lessons.npz") as file:
         listed = json.loads(str(file["about"]))
-        about = tuple(
-            Drawing(one["style"], tuple(one["words"]), tuple(map(tuple, one["others"])))
-            for one in listed["about"]
-        )
+        about = tuple(map(Drawing.read, listed["about"]))
         return Lessons(
             torch.from_numpy(file["tokens"]).long(),
             tuple(file["numbers"].tolist()),

@@ -25,11 +25,9 @@ class TokenizerSize:
     code: int = 8
 
 
-def stages(size: TokenizerSize) -> tuple[list[str], list[str]]:
-    """Names of the encoder's and decoder's stages, as the file's metadata lists them."""
-    encoder = "unshuffle conv res conv2 res conv2 res res norm silu conv1x1".split()
-    decoder = "conv res res res up conv res res up conv res norm silu conv shuffle".split()
-    return encoder, decoder
+# The stages as the file's metadata lists them.
+ENCODER = "unshuffle conv res conv2 res conv2 res res norm silu conv1x1".split()
+DECODER = "conv res res res up conv res res up conv res norm silu conv shuffle".split()
 
 
 class TokenizerNetwork(nn.Module):
@@ -38,10 +36,9 @@ class TokenizerNetwork(nn.Module):
     def __init__(self, size: TokenizerSize) -> None:
         super().__init__()
         a, b, c = size.encoder
-        e, d = stages(size)
-        self.encoder = _build(e, [(12, a), (a, b), (b, c), (c, size.code)])
+        self.encoder = _build(ENCODER, [(12, a), (a, b), (b, c), (c, size.code)])
         p, q, r = size.decoder
-        self.decoder = _build(d, [(size.code, p), (p, q), (q, r), (r, 12)])
+        self.decoder = _build(DECODER, [(size.code, p), (p, q), (q, r), (r, 12)])
         self.register_buffer("codebook", F.normalize(torch.randn(size.codes, size.code), dim=1))
         self.register_buffer("used", torch.ones(size.codes))  # running counts
         self.register_buffer("sums", self.codebook.clone())  # running sums of what fell on each code

@@ -78,8 +78,8 @@ class TokenizerJob:
 
     def _pixels(self, numbers: list[int]) -> Tensor:
         """[B, 3, side, side] in -1..1."""
-        found = torch.from_numpy(self.drawings.pixels[numbers]).to(self.device)
-        return (found.permute(0, 3, 1, 2).float() / 127.5 - 1).contiguous(memory_format=torch.channels_last)
+        pictures = self.drawings.pictures(numbers).to(self.device)
+        return pictures.contiguous(memory_format=torch.channels_last)
 
     @torch.no_grad()
     def _cells(self, rng: torch.Generator) -> Tensor:

@@ -16,6 +16,7 @@ from .loop import Plan, train
 from .network import Network, Size
 from .precision import half_where_fast
 from .prompts import Variation, prompt_ids
+from .selection import NULL
 from .start import start
 from .tokenise import Lessons
 
@@ -73,7 +74,7 @@ class TransformerJob:
             ]
         )
         targets = self.lessons.tokens[chosen]
-        inputs = corrupt(targets, ids[:, 0] == words["<null>"], size.vocab, rng)
+        inputs = corrupt(targets, ids[:, 0] == words[NULL], size.vocab, rng)
         return ids.to(self.device), inputs.to(self.device), targets.to(self.device)
 
     def look(self, averaged: nn.Module, step: int) -> dict[str, float]:

@@ -19,10 +19,10 @@ from jacobi_ar.decoding import (
     run_to_end,
     same_picture,
 )
-from PIL import Image, ImageDraw, ImageFont
+from jacobi_ar.tools.labelled_rows import labelled_rows
+from PIL import Image
 
 PICTURED = ["red heart", "octopus", "parrot", "flag: japan", "castle", "hamburger", "fox", "butterfly"]
-SIDE, GAP, LABEL = 112, 8, 28
 
 
 def main() -> None:
@@ -36,25 +36,20 @@ def main() -> None:
     model, tokenizer = builtin_model(), builtin_tokenizer()
     prompts = [model.encode_prompt(text) for text in PICTURED]
     seeds = image_seeds(options.seed, len(prompts))
-    sheet = Image.new("RGB", ((SIDE + GAP) * len(prompts) + GAP, 2 * (SIDE + LABEL + GAP) + GAP), "#202124")
-    draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(size=15)
-    made = []
-    for row, decoder in enumerate((autoregressive(), same_picture())):
+    made, rows = [], []
+    for decoder in (autoregressive(), same_picture()):
         target = model.target(model.grids[0], model.defaults.guidance)
         with torch.inference_mode():
             result = run_to_end(decode(target, prompts, decoder, SamplingSettings(), seeds))
         made.append(result.tokens)
-        top = GAP + row * (SIDE + LABEL + GAP)
         passes = sorted(result.trace.passes_of)
         used = f"{passes[0]}" if passes[0] == passes[-1] else f"{passes[0]} to {passes[-1]}"
-        draw.text((GAP, top + 4), f"{decoder.name}: {used} passes a picture", font=font, fill="#e8eaed")
-        for column, picture in enumerate((tokenizer.decode(result.tokens) * 255).round().byte().numpy()):
-            place = (GAP + column * (SIDE + GAP), top + LABEL)
-            sheet.paste(Image.fromarray(picture).resize((SIDE, SIDE), Image.Resampling.LANCZOS), place)
+        pictures = (tokenizer.decode(result.tokens) * 255).round().byte().numpy()
+        rows.append((f"{decoder.name}: {used} passes a picture", list(map(Image.fromarray, pictures))))
     if not torch.equal(*made):
         raise SystemExit("the two rows differ: choose another seed, or say so in the README")
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    sheet.save(options.out, optimize=True)
+    labelled_rows(rows).save(options.out, optimize=True)
     print(options.out)
 
 
