@@ -10,6 +10,7 @@ from typing import Any
 
 from safetensors import safe_open
 
+from ..measure.common import machine
 from .export import TOKENIZER, TRANSFORMER
 from .sources import ALLOWED, SOURCES
 
@@ -37,7 +38,7 @@ are left out, and said so. Guidance compares with no prompt, and a style with th
 guidance, more of the style.
 
 **Training**, by `tools/builtin_model/make.py` of this repository: {names} names, {drawings} drawings, with a
-random share of the input tokens replaced so that the model has to listen to the words.
+random share of the input tokens replaced so that the model has to listen to the words. Machine: {machine}.
 
 | network | written at commit | seed | steps | hours |
 |---|---|---|---|---|
@@ -112,6 +113,7 @@ def card(folder: Path, evaluation: Path, side: int) -> str:
         width=codebook[1],
         styles=", ".join(f'"{source.style}"' for source in SOURCES),
         names=figures["names"],
+        machine=machine(),
         drawings=figures["drawings"],
         guidance=figures["guidance"],
         ar=ar["made"],
