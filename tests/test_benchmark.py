@@ -202,6 +202,12 @@ class _Watched:
         return self._subject.run(target, decoder, condition, pictures, *rest, **named)
 
 
+def test_time_inside_the_model_counts_every_kind_of_pass(subject: Subject, tmp_path: Path) -> None:
+    stopwatch = timing.Stopwatch(tmp_path, subject)
+    stopwatch.measure(["sjd2(window=7)"], OPEN, 1, say=lambda line: None)
+    assert all(record.inside > 0.4 * record.seconds for record in stopwatch.records)
+
+
 def test_times_go_on_after_a_kill_with_step_by_step_beside(subject: Subject, tmp_path: Path) -> None:
     fast = "lantern(window=31, neighbours=100)+sv"
     first = timing.Stopwatch(tmp_path, subject)

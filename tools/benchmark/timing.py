@@ -56,7 +56,11 @@ class TimedTarget:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._target, name)
-        return self._timed(found) if name in ("prefill", "forward", "move", "retain") else found
+        return (
+            self._timed(found)
+            if name in ("prefill", "forward", "forward_noised", "move", "retain")
+            else found
+        )
 
     def _timed(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def timed(*arguments: Any, **named: Any) -> Any:
