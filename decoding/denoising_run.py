@@ -65,7 +65,10 @@ class DenoisingRun(Run):
         if before is not None:
             longer = Trajectories(F.pad(before.embeddings, (0, 0, 0, 1)), F.pad(before.left, (0, 1)))
             started = longer.replaced(self._upload(last), started)
-        guesses = self.denoiser.clean_embeddings(redrafts.tokens)
+        # A law that is not finite draws a token beyond the vocabulary, which no table has: it is told of
+        # later, at the host's one look at the step, and must not end the look-up before.
+        tokens = redrafts.tokens.clamp(max=self.target.vocabulary - 1)
+        guesses = self.denoiser.clean_embeddings(tokens)
         return replace(redrafts, trajectories=denoised(started, guesses, self.levels))
 
     def _start(self, frontier: Frontier, positions: np.ndarray, fresh: np.ndarray) -> Drafts:

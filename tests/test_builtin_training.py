@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 import torch
 from jacobi_ar.model_loaders.errors import CheckpointError
-from jacobi_ar.model_loaders.families.builtin_names import Names
+from jacobi_ar.model_loaders.families.builtin_names import ALIASES, Names
 from jacobi_ar.model_loaders.families.builtin_prompt import Manner, read_prompt
-from jacobi_ar.model_loaders.load import load_image_model
+from jacobi_ar.model_loaders.load import BUILTIN_MODEL, load_image_model
 from jacobi_ar.model_loaders.load_tokenizer import load_image_tokenizer
 from jacobi_ar.tools.builtin_model import command, drawings, export, settings
 from jacobi_ar.tools.builtin_model.card import card, names_page
@@ -89,7 +89,7 @@ def test_the_files_say_how_they_were_made(home: Path) -> None:
 
 
 def test_the_card_names_every_source_and_figure(home: Path) -> None:
-    text = card(home, home / "evaluation" / "evaluation.json", 32)
+    text = card(home, json.loads((home / "evaluation" / "evaluation.json").read_text()), 32)
     for source in SOURCES:
         licence = f"[{source.licence}]({ALLOWED[source.licence]})"
         assert (
@@ -102,27 +102,69 @@ def test_the_card_names_every_source_and_figure(home: Path) -> None:
 
 
 def test_the_page_of_names_has_them_all(home: Path) -> None:
-    names = load_lessons(home).names
-    page = names_page(names)
+    lessons = load_lessons(home)
+    names, page = lessons.names, names_page(lessons)
     assert f"{len(names)} names" in page
     flags, others = page.split("## Flags")[1].split("## Everything else")
     listed = [f"flag {one}" for one in flags.split("and: ")[1].strip().rstrip(".").split(", ")]
-    assert sorted([*listed, *others.strip().rstrip(".").split(", ")]) == names
+    shown = others.strip().rstrip(".").split(", ")
+    assert sorted([*listed, *(name.strip("*") for name in shown)]) == names
+    several = {one.name for one in lessons.about if one.style == "noto"}
+    assert {name.strip("*") for name in shown if name.startswith("*")} == several
 
 
-def test_what_is_installed(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_installed(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     place = tmp_path / "package"
     for folder in (place, tmp_path / "docs" / "pictures", tmp_path / "docs" / "measured"):
         folder.mkdir(parents=True)
     monkeypatch.setattr(command, "ROOT", tmp_path)
     monkeypatch.setattr(command, "BUILTIN_MODEL", place / export.TRANSFORMER)
     monkeypatch.setattr(command, "BUILTIN_TOKENIZER", place / export.TOKENIZER)
-    assert run(["install", "--smoke", "--home", str(home)], None) == 0
+    command_line = ["install", "--smoke", "--home", str(home)]
+    figures = home / "evaluation" / "evaluation.json"
+    true = figures.read_text()
+    figures.write_text(json.dumps(json.loads(true) | {"weights": ["of", "others"]}))
+    assert run(command_line, None) == 1 and "of other weights" in capsys.readouterr().err
+    assert not list(place.iterdir())
+    figures.write_text(true)
+    assert run(command_line, None) == 0
     for name in (export.TRANSFORMER, export.TOKENIZER):
         assert (place / name).read_bytes() == (home / name).read_bytes()
     assert (place / "MODEL_CARD.md").read_text(encoding="utf-8").startswith("# The built-in model")
     written = sorted(p.relative_to(tmp_path).as_posix() for p in (tmp_path / "docs").rglob("*.*"))
     assert written == ["docs/builtin_names.md", "docs/measured/denoiser.png", "docs/pictures/builtin.jpg"]
+
+
+def test_all_again_makes_nothing_again(home: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(home, copy)
+    before = {path: path.read_bytes() for path in copy.rglob("*.safetensors")}
+    sampled = sorted(copy.rglob("pictures-*"))
+    assert run(["all", "--smoke", "--home", str(copy), "--device", "cpu"], None) == 0
+    assert {path: path.read_bytes() for path in before} == before
+    assert sorted(copy.rglob("pictures-*")) == sampled
+
+
+def test_another_seed_another_tokenizer_and_damaged_files_are_told_of(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(home, copy)
+    line = ["--smoke", "--home", str(copy), "--device", "cpu"]
+    assert run(["tokenizer", *line, "--seed", "2"], None) == 1
+    assert "was begun with seed 1" in capsys.readouterr().err
+    shutil.rmtree(copy / "tokenizer")
+    assert run(["tokenizer", *line, "--seed", "2"], None) == 0
+    assert run(["tokens", *line], None) == 0
+    assert "the tokens are those" not in capsys.readouterr().out
+    for name, step in (("lessons.npz", "transformer"), ("tokenizer/checkpoint.pt", "tokenizer")):
+        (copy / name).write_bytes((copy / name).read_bytes()[:100])
+        assert run([step, *line, "--seed", "2"], None) == 1
+        assert "damaged" in capsys.readouterr().err
+    (copy / "drawings" / "drawings.json").write_text("{}")
+    assert run(["tokenizer", *line], None) == 1 and "drawings" in capsys.readouterr().err
 
 
 def test_a_transformer_does_not_go_on_with_other_tokens(
@@ -246,12 +288,17 @@ WORDS = vocabulary(ABOUT)
         ("flag of Japan", "<flag> flag japan", "left out, without a picture of their own: of"),
         ("japan", "<any> flag japan", "read as flag japan"),
         ("beverage", "<any> hot beverage", "read as hot beverage"),
-        ("heart", "<any> heart", "no drawing is called heart; there are: blue heart, red heart"),
+        ("heart", "<any> red heart", "read as red heart"),
+        ("\u2764\ufe0f", "<any> red heart", "read as red heart"),
+        ("blue", "<any> blue heart", "read as blue heart"),
+        ("Japanese flag", "<any> flag japan", "read as flag japan"),
+        ("flag dog", "<any> dog", "no flag is called dog"),
+        ("haert", "<any> red heart", "haert as heart; read as red heart"),
         ("red heart and blue heart", "<any> red heart", "one drawing a picture: red heart, without blue"),
         ("blue heart, dog", "<any> blue heart", "one drawing a picture: blue heart, without dog"),
         ("mantel, dot", "<any>", "ignored: mantel, dot"),
         ("hot japan", "<any> hot japan", "no drawing is called hot japan; there are: flag japan, map japan"),
-        ("coffee", "<any> hot beverage", "coffee as beverage; read as hot beverage"),
+        ("coffee", "<any> hot beverage", "read as hot beverage"),
         ("<null> dog", "<any> dog", "ignored: null"),
         ("zeppelin", "<any>", "no word of the prompt is known"),
         ("", "<null>", "empty prompt"),
@@ -297,3 +344,16 @@ def test_a_damaged_manner_of_prompts_is_refused(
     save_file(weights, tmp_path / "odd.safetensors", metadata | {"prompts": damage(metadata["prompts"])})
     with pytest.raises(CheckpointError, match="prompts"):
         load_image_model(tmp_path / "odd.safetensors", device="cpu", dtype=torch.float32)
+
+
+def test_every_alias_asks_for_a_drawing_that_there_is() -> None:
+    with safe_open(BUILTIN_MODEL, "pt") as file:
+        said = json.loads(file.metadata()["prompts"])
+    names = Names(said["names"], said["other names"])
+    listed = [line for line in ALIASES.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    for line in listed:
+        name, ways = line.split(": ")
+        assert name in said["names"]
+        for way in ways.split(", "):
+            chosen = names.choose(way.split())
+            assert (" ".join(chosen.words), chosen.note) == (name, f"read as {name}"), way

@@ -168,11 +168,14 @@ def read_manner(checkpoint: Checkpoint, words: Mapping[str, int]) -> Manner:
     names = [said.get(key, []) for key in ("names", "other names")]
     sound = isinstance(any_style, str) and all(isinstance(table, dict) for table in tables)
     sound = sound and all(isinstance(listed, list) for listed in (fillers, *names))
-    sound = sound and all(set(str(name).split()) <= set(words) for listed in names for name in listed)
+    sound = sound and all(isinstance(said, str) for table in tables for said in table.values())
+    sound = sound and all(isinstance(one, str) for listed in (fillers, *names) for one in listed)
+    sound = sound and all(
+        one.split() and set(one.split()) <= set(words) for listed in names for one in listed
+    )
     if not sound or not {any_style, *tables[0].values(), *tables[1].values()} <= set(words):
         raise CheckpointError(f"{checkpoint.description}: its metadata garbles prompts")
-    fillers = frozenset(map(str, fillers))
-    return Manner(any_style, tables[0], fillers, tables[1], Names(*(tuple(map(str, n)) for n in names)))
+    return Manner(any_style, tables[0], frozenset(fillers), tables[1], Names(*map(tuple, names)))
 
 
 def read_denoiser(checkpoint: Checkpoint, dim: int) -> DenoiserConfig | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import torch
 from jacobi_ar.decoding import (
     DRAWS,
     DecodingError,
+    NonFiniteLogits,
     Promise,
     SamplingSettings,
     TokenGrid,
@@ -149,3 +151,15 @@ def test_every_pass_fixes_a_token_at_least() -> None:
     target = ToyDenoiser(PLAIN, 3)
     result = run_to_end(decode(target, [None], sjd2(4, 3), SETTINGS, [1]))
     assert result.trace.passes <= PLAIN.cells
+
+
+@pytest.mark.parametrize("draw", DRAWS)
+def test_laws_that_are_not_finite_are_told_of(draw: str) -> None:
+    """Before a token that such a law drew is looked up in a table that has no row for it."""
+
+    class Failing(ToyDenoiser):
+        def forward_noised(self, *args: Any) -> torch.Tensor:
+            return torch.full_like(super().forward_noised(*args), torch.nan)
+
+    with pytest.raises(NonFiniteLogits):
+        run_to_end(decode(Failing(TokenGrid(2, 4), 5), [None], sjd2(3, draw=draw), SETTINGS, [1]))

@@ -12,6 +12,7 @@ import torch
 from ...decoding import Promise
 from ...decoding.target import DenoisingModel
 from ..measure.common import ROOT, write_block
+from ..problem import Problem
 from .catalogue import ABLATIONS, MAIN, OWN_LAW
 from .compare import Comparison
 from .memory import peak_elsewhere, peak_mib
@@ -40,7 +41,7 @@ def run(arguments: Sequence[str], description: str | None) -> None:
     }
     try:
         commands[options.command](options)
-    except SpecError as error:
+    except (SpecError, Problem) as error:
         raise SystemExit(str(error)) from None
 
 
@@ -118,6 +119,8 @@ def measure_closeness(options: argparse.Namespace) -> None:
     comparison = Comparison(PictureStore(options.out, subject, options.batch), options.drawings)
     results = Results(options.out / "closeness.json", subject)
     if any(condition.prompted for condition in conditions(options)):
+        if options.drawings:
+            _ = comparison.drawings  # what is wrong with them shows before the first picture
         results.about["drawings"] = (
             "Name recalled: the nearest of the drawings that the model learned from, and others of their "
             "packages, has the prompt's name."

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..problem import Problem
 from . import closeness
 from .features import features_of_drawings, features_of_tokens, nearest, pooled
 from .likelihood import bits_a_token, peakedness
@@ -54,6 +55,11 @@ class Comparison:
         assert subject.tokenizer is not None
         if self.folder is not None:
             names, features = features_of_drawings(subject.tokenizer, self.folder)
+            if features.shape[1:3] != (subject.grid.rows, subject.grid.cols):
+                found, wanted = features.shape[1:3], (subject.grid.rows, subject.grid.cols)
+                raise Problem(
+                    f"the drawings have {found} tokens, the pictures {wanted}", "leave out --drawings"
+                )
             words = getattr(subject.model, "words", None)
             known = [words is None or all(w in words for w in name.split()) for name in names]
             return [n for n, k in zip(names, known, strict=True) if k], features[known]

@@ -138,7 +138,7 @@ class Pages:
         head = ["decoder", "promise", "how", "passes, with a prompt", "passes, no prompt"]
         table = markdown_table([*head, "time, no prompt", "closeness, no prompt"], rows)
         shown = [(each.title, self.certainty(each)) for each in (prompted, open_laws)]
-        said = " ".join(f"{_capital(title)}{laws}." for title, laws in shown if laws)
+        said = " ".join(f"{_capital(title)}{laws}.".replace(";", ":", 1) for title, laws in shown if laws)
         return f"{table}\n\n{said}".rstrip()
 
     def certainty(self, condition: Condition) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,9 @@ from safetensors import safe_open
 
 from ..measure.common import machine
 from .export import TOKENIZER, TRANSFORMER
+from .selection import SECOND
 from .sources import ALLOWED, SOURCES
+from .tokenise import Lessons
 
 TEMPLATE = """# The built-in model
 
@@ -32,10 +34,11 @@ for padding; `<null>` alone means no prompt. Padding is visible to attention, th
 rotary base is {rope:g}, and one text vector is added to the embedding of every input. The picture side is a
 small CNN with pixel shuffle; codebook rows are L2-normalised.
 
-**Prompts.** {styles} ask for a style; where none is asked for, all styles of a name are possible. Synonyms
-are read as the word that is known; words without a picture of their own ("a photo of a …") and unknown words
-are left out, and said so. Guidance compares with no prompt, and a style with the same words without one: more
-guidance, more of the style.
+**Prompts.** {styles} ask for a style; where none is asked for, all styles of a name are possible, a mixture
+of them too. Recall says which drawing was meant, not how clean it is. Synonyms are read as the word that is
+known; words without a picture of their own ("a photo of a …") and unknown words are left out, and said so.
+Guidance compares with no prompt, and a style with the same words without one: more guidance, more of the
+style.
 
 **Training**, by `tools/builtin_model/make.py` of this repository: {names} names, {drawings} drawings, with a
 random share of the input tokens replaced so that the model has to listen to the words. Machine: {machine}.
@@ -66,15 +69,15 @@ learnt from moved and mirrored copies.
 
 NAMES_PAGE = """# What the built-in model draws
 
-{count} names, one drawing a picture; written by `tools/builtin_model/make.py install`. Some come in several
-styles: {styles} in front of a name ask for one. Other words are read as the nearest name where there is one,
-and the node says how.
+{count} names, one drawing a picture; written by `tools/builtin_model/make.py install`. The {several} names in
+italics come in several styles: {styles} in front of one ask for a style, mostly with success, more so with
+more guidance. Other words are read as a name where that is possible, and the node says how.
 
 ![A hundred of them, drawn step by step](pictures/builtin.jpg)
 
 ## Flags
 
-{flags}
+*flag* and: {flags}
 
 ## Everything else
 
@@ -82,21 +85,22 @@ and the node says how.
 """
 
 
-def names_page(names: Sequence[str]) -> str:
+def names_page(lessons: Lessons) -> str:
     """All names that can be asked for, as a page of the documentation."""
-    flags = [name.removeprefix("flag ") for name in names if name.startswith("flag ")]
-    others = [name for name in names if not name.startswith("flag ")]
+    several = {one.name for one in lessons.about if one.style in SECOND}
+    flags = [name.removeprefix("flag ") for name in lessons.names if name.startswith("flag ")]
+    others = [name for name in lessons.names if not name.startswith("flag ")]
     return NAMES_PAGE.format(
-        count=len(names),
+        count=len(lessons.names),
+        several=len(several),
         styles=", ".join(f"*{source.style}*" for source in SOURCES if source.style != "flag"),
-        flags="*flag* and: " + ", ".join(flags) + ".",
-        others=", ".join(others) + ".",
+        flags=", ".join(flags) + ".",
+        others=", ".join(f"*{name}*" if name in several else name for name in others) + ".",
     )
 
 
-def card(folder: Path, evaluation: Path, side: int) -> str:
+def card(folder: Path, figures: Mapping[str, Any], side: int) -> str:
     """The text, from the two files in `folder` and the figures of `report`."""
-    figures = json.loads(evaluation.read_text(encoding="utf-8"))
     transformer, tokenizer = folder / TRANSFORMER, folder / TOKENIZER
     ar, vq = _said(transformer), _said(tokenizer)
     config = ar["config"]
@@ -111,7 +115,7 @@ def card(folder: Path, evaluation: Path, side: int) -> str:
         vq_size=_millions(tokenizer),
         codes=codebook[0],
         width=codebook[1],
-        styles=", ".join(f'"{source.style}"' for source in SOURCES),
+        styles=", ".join(f'"{source.style}"' for source in SOURCES if source.style != "flag"),
         names=figures["names"],
         machine=machine(),
         drawings=figures["drawings"],

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,8 +13,10 @@ from pathlib import Path
 
 import torch
 from PIL import Image
+from safetensors import safe_open
 from torch import nn
 
+from ...model_loaders.errors import CheckpointError
 from ...model_loaders.load import BUILTIN_MODEL
 from ...model_loaders.load_tokenizer import BUILTIN_TOKENIZER
 from ..benchmark.subject import Condition
@@ -24,6 +26,7 @@ from . import drawings, evaluate, export, settings
 from .card import card, names_page
 from .loop import CURVE, averaged_state, progress_of
 from .network import Network
+from .origin import commit, fingerprint
 from .report import GUIDANCE, report, spread
 from .shapes import shapes
 from .tokenise import Lessons, load_lessons, tokenise
@@ -98,13 +101,14 @@ def write_tokenizer(place: Place) -> None:
 def tokens(place: Place) -> bool:
     found = drawings.load(_needed(place.drawings, "drawings.json", "data"))
     _needed(place.tokenizer, "checkpoint.pt", "tokenizer")
-    made_from = f"{progress_of(place.tokenizer).step} steps, {place.settings.choice}"
+    drawn = hashlib.sha256((place.drawings / "drawings.json").read_bytes()).hexdigest()
+    weights = fingerprint(averaged_state(place.tokenizer))
+    made_from = f"tokenizer {weights}, drawings {drawn}, {place.settings.choice}"
     if (place.home / "lessons.npz").exists() and place.stamps.done("tokens", made_from):
         print("the tokens are those of this tokenizer")
         return True
     network = export.load_tokenizer_network(place.tokenizer, place.settings.tokenizer.size)
     tokenise(place.home, found, place.settings.choice, network)
-    write_tokenizer(place)
     place.stamps.write("tokens", made_from)
     return True
 
@@ -137,6 +141,7 @@ def _trained(place: Place, lessons: Lessons) -> tuple[Network, dict[str, object]
 def denoiser(place: Place) -> bool:
     lessons = load_lessons(_needed(place.home, "lessons.npz", "tokens"))
     _needed(place.transformer, "checkpoint.pt", "transformer")
+    _needed(place.home, export.TOKENIZER, "tokenizer")
     network, made = _trained(place, lessons)
     size, plan = place.settings.transformer.size, place.settings.denoiser
     # Pictures to learn from are sampled by the plain weights, whatever is beside them by now.
@@ -182,6 +187,7 @@ def _look(
 def evaluated(place: Place) -> bool:
     lessons = load_lessons(_needed(place.home, "lessons.npz", "tokens"))
     _needed(place.home, export.TRANSFORMER, "transformer")
+    _needed(place.home, export.TOKENIZER, "tokenizer")
     report(
         place.home / "evaluation",
         place.weights,
@@ -195,21 +201,39 @@ def evaluated(place: Place) -> bool:
 
 
 def install(place: Place) -> None:
-    """Weights and their card into the package, their names, pictures and curve into the documentation."""
-    text = card(place.home, _needed(place.home, EVALUATION, "evaluate") / EVALUATION, place.settings.side)
-    for source, step, target in (
-        (place.weights.transformer, "transformer", BUILTIN_MODEL),
-        (place.weights.tokenizer, "tokenizer", BUILTIN_TOKENIZER),
+    """Weights and their card into the package, their names, pictures and curve into the documentation.
+
+    Raises `Problem`, before anything is written, where a part is missing or the figures are of other weights.
+    """
+    for name, step in (
+        (export.TOKENIZER, "tokenizer"),
+        ("lessons.npz", "tokens"),
+        (export.TRANSFORMER, "transformer"),
+        (f"denoiser/{CURVE}", "denoiser"),
+        (EVALUATION, "evaluate"),
+        (SHEET, "evaluate"),
     ):
-        shutil.copyfile(_needed(place.home, source.name, step) / source.name, target)
+        _needed(place.home, name, step)
+    with safe_open(place.weights.transformer, "pt") as file:
+        if "denoising" not in file.metadata():
+            raise Problem(f"{place.weights.transformer} has no denoiser", "run `make.py denoiser` first")
+    figures = json.loads((place.home / EVALUATION).read_text(encoding="utf-8"))
+    if figures.get("weights") != evaluate.fingerprints(place.weights):
+        raise Problem("the figures are of other weights", "run `make.py evaluate` again")
+    text = card(place.home, figures, place.settings.side)
+    page = names_page(load_lessons(place.home))
+    docs = ROOT / "docs"
+    for source, target in (
+        (place.weights.transformer, BUILTIN_MODEL),
+        (place.weights.tokenizer, BUILTIN_TOKENIZER),
+        (place.denoiser / CURVE, docs / "measured" / "denoiser.png"),
+    ):
+        shutil.copyfile(source, target)
         print(target)
     (BUILTIN_MODEL.parent / "MODEL_CARD.md").write_text(text, encoding="utf-8")
-    docs = ROOT / "docs"
-    page = names_page(load_lessons(_needed(place.home, "lessons.npz", "tokens")).names)
     (docs / "builtin_names.md").write_text(page, encoding="utf-8")
     with Image.open(place.home / SHEET) as sheet:
         sheet.convert("RGB").save(docs / "pictures" / "builtin.jpg", quality=85, optimize=True)
-    shutil.copyfile(place.denoiser / CURVE, docs / "measured" / "denoiser.png")
 
 
 STEPS: dict[str, Callable[[Place], bool]] = {
@@ -225,9 +249,11 @@ STEPS: dict[str, Callable[[Place], bool]] = {
 def run(arguments: Sequence[str], about: str | None) -> int:
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("step", choices=[*STEPS, "install", "all"])
-    parser.add_argument("--home", type=Path, default=HOME, help="where everything is kept")
+    parser.add_argument(
+        "--home", type=Path, default=HOME, help="where everything is kept (default: %(default)s)"
+    )
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1, help="default: 1")
     parser.add_argument("--steps", type=int, help="of one of the trainings, instead of the published")
     parser.add_argument("--names", type=int, default=100_000, help="evaluate so many names, not all")
     parser.add_argument("--smoke", action="store_true", help="a few steps on a handful of shapes")
@@ -244,7 +270,7 @@ def run(arguments: Sequence[str], about: str | None) -> int:
                 print(f"== {name}", flush=True)
                 if not step(place):
                     return 1
-    except Problem as problem:
+    except (Problem, CheckpointError) as problem:
         print(problem, file=sys.stderr)
         return 1
     return 0
@@ -268,14 +294,9 @@ def _needed(folder: Path, name: str, step: str) -> Path:
 def _made(run: Path, seed: int) -> dict[str, object]:
     """What the card states."""
     progress = progress_of(run)
-    git = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
-    try:
-        commit = subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        commit = "unknown"
     return {
-        "commit": commit,
-        "seed": seed,
+        "commit": progress.commit or commit(),
+        "seed": seed if progress.seed is None else progress.seed,
         "steps": progress.step,
         "hours": round(progress.seconds / 3600, 2),
     }

@@ -14,10 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..problem import Problem
 from .names import has_skin_tone, words_of
 from .rasterise import rasterise
 from .sources import SOURCES, fetch, icons
 
+REMEDY = "give the folder `drawings` in the --home of `make.py data`, or delete it and run that again"
 HELD_OUT = 20  # one name in so many is kept from the tokenizer's training, in all its styles
 
 
@@ -92,8 +94,15 @@ def save(folder: Path, pictures: Iterable[np.ndarray], about: list[Drawing], sid
 
 
 def load(folder: Path) -> Drawings:
-    listed = json.loads((folder / "drawings.json").read_text(encoding="utf-8"))
-    return Drawings(np.load(folder / "pixels.npy", mmap_mode="r"), tuple(map(Drawing.read, listed)))
+    """Raises `Problem` where the folder does not hold a whole set."""
+    try:
+        listed = json.loads((folder / "drawings.json").read_text(encoding="utf-8"))
+        found = Drawings(np.load(folder / "pixels.npy", mmap_mode="r"), tuple(map(Drawing.read, listed)))
+    except (OSError, EOFError, TypeError, KeyError, ValueError) as error:
+        raise Problem(f"no drawings can be read from {folder}: {error}", REMEDY) from error
+    if not found.about or found.pixels.shape[:1] != (len(found),):
+        raise Problem(f"{folder} lists {len(found)} drawings of {len(found.pixels)}", REMEDY)
+    return found
 
 
 def prepare(folder: Path, packages: Path, side: int) -> None:

@@ -10,11 +10,13 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.nn.functional as F
+from safetensors.torch import load_file
 from torch import Tensor
 
 from ..benchmark.pictures import PictureStore
 from ..benchmark.subject import Condition, Subject, load_subject
 from .drawings import Drawings
+from .origin import fingerprint
 from .tokenise import Lessons
 
 STEP_BY_STEP = "autoregressive"
@@ -27,6 +29,11 @@ SEED = 500_000_000
 class Weights:
     transformer: Path
     tokenizer: Path
+
+
+def fingerprints(weights: Weights) -> list[str]:
+    """Of both files' tensors: which weights figures are of."""
+    return [fingerprint(load_file(path)) for path in (weights.transformer, weights.tokenizer)]
 
 
 def small(pictures: Tensor) -> Tensor:

@@ -8,12 +8,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import torch
-from safetensors.torch import save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from ...model_loaders.denoiser import Denoiser
 from .loop import averaged_state
 from .network import Network, Size
+from .origin import fingerprint
 from .selection import reading
 from .tokenise import Lessons
 from .tokenizer_network import DECODER, ENCODER, TokenizerNetwork, TokenizerSize
@@ -69,7 +71,24 @@ def write_transformer(
 
 def _write(path: Path, weights: Mapping[str, Tensor], metadata: dict[str, str]) -> None:
     halves = {name: weight.detach().cpu().to(torch.float16).contiguous() for name, weight in weights.items()}
+    metadata = {"format": "pt"} | metadata
+    if path.exists() and _holds(path, halves, metadata):
+        return  # what was sampled with this file is found again by its hash
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(".part")
-    save_file(halves, part, {"format": "pt"} | metadata)
+    save_file(halves, part, metadata)
     os.replace(part, path)
+
+
+def _holds(path: Path, weights: Mapping[str, Tensor], metadata: Mapping[str, str]) -> bool:
+    """Whether the file says just this; a denoiser that was trained for these weights may be there already."""
+    try:
+        with safe_open(path, "pt") as file:
+            said = file.metadata()
+        found = load_file(path)
+    except SafetensorError:
+        return False
+    if "denoising" not in metadata:
+        said.pop("denoising", None)
+        found = {name: weight for name, weight in found.items() if not name.startswith("denoiser.")}
+    return said == metadata and fingerprint(found) == fingerprint(weights)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import pickle
 import signal
 import time
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from ..problem import Problem
+from .origin import commit
 from .plot import plot
 
 CURVE = "progress.png"
@@ -58,6 +61,8 @@ class Progress:
     """What has been done so far; travels in the checkpoint."""
 
     step: int = 0
+    seed: int | None = None  # None in checkpoints that do not say
+    commit: str = ""  # at the first step
     seconds: float = 0.0
     losses: list[tuple[int, float]] = field(default_factory=list)
     figures: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
@@ -68,6 +73,12 @@ def train(folder: Path, job: Job, plan: Plan) -> bool:
     folder.mkdir(parents=True, exist_ok=True)
     averaged = copy.deepcopy(job.network).requires_grad_(False)
     progress = _resume(folder, job, averaged)
+    if progress.step == 0:
+        progress.seed, progress.commit = plan.seed, commit()
+    if progress.seed not in (None, plan.seed):
+        raise Problem(
+            f"{folder} was begun with seed {progress.seed}", f"give --seed {progress.seed}, or move it away"
+        )
     saved = said = clock = time.monotonic()
     smooth = progress.losses[-1][1] if progress.losses else None
     done_before = progress.step
@@ -106,7 +117,7 @@ def train(folder: Path, job: Job, plan: Plan) -> bool:
 
 def averaged_state(folder: Path) -> dict[str, Tensor]:
     """The averaged weights of the latest checkpoint."""
-    return torch.load(folder / "checkpoint.pt", weights_only=True, map_location="cpu")["averaged"]
+    return _read(folder / "checkpoint.pt", map_location="cpu")["averaged"]
 
 
 def progress_of(folder: Path) -> Progress:
@@ -114,7 +125,14 @@ def progress_of(folder: Path) -> Progress:
     path = folder / "checkpoint.pt"
     if not path.exists():
         return Progress()
-    return Progress(**torch.load(path, weights_only=True, map_location="cpu", mmap=True)["progress"])
+    return Progress(**_read(path, map_location="cpu", mmap=True)["progress"])
+
+
+def _read(path: Path, **options: Any) -> dict[str, Any]:
+    try:
+        return torch.load(path, weights_only=True, **options)
+    except (OSError, RuntimeError, EOFError, ValueError, pickle.UnpicklingError) as error:
+        raise Problem(f"{path} is damaged: {error}", f"move {path.parent} away and train again") from error
 
 
 def _step(job: Job, plan: Plan, step: int) -> float:
@@ -157,7 +175,7 @@ def _resume(folder: Path, job: Job, averaged: nn.Module) -> Progress:
     if not path.exists():
         return Progress()
     place = next(job.network.parameters()).device
-    state = torch.load(path, weights_only=True, map_location=place)
+    state = _read(path, map_location=place)
     job.network.load_state_dict(state["network"])
     averaged.load_state_dict(state["averaged"])
     for optimiser, kept in zip(job.optimisers, state["optimisers"], strict=True):

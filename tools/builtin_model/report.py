@@ -36,6 +36,7 @@ def report(
     references = e.References(drawings, lessons)
     names = spread(lessons.names, most_names)
     figures: dict[str, object] = {
+        "weights": e.fingerprints(weights),
         "names": len(lessons.names),
         "names asked": len(names),
         "drawings": len(lessons.about),
@@ -54,7 +55,7 @@ def report(
     _say(figures)
     plain = [(name, name, None) for name in names]
     figures["recall"], failed = e.recall(folder, weights, references, plain, seeds, GUIDANCE, device)
-    _say({"recall": figures["recall"], "names recalled": len(names)})
+    _say({"recall": figures["recall"]})
     several = {one.name for one in lessons.about if one.style in SECOND}
     styled = [
         (f"{one.style} {one.name}", one.name, one.style) for one in lessons.about if one.name in several

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import zipfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 
+from ..problem import Problem
 from .drawings import Drawing, Drawings
 from .selection import Choice, choose, vocabulary
 from .tokenizer_network import TokenizerNetwork
@@ -56,7 +58,16 @@ def tokenise(folder: Path, drawings: Drawings, choice: Choice, network: Tokenize
 
 
 def load_lessons(folder: Path) -> Lessons:
-    with np.load(folder / "lessons.npz") as file:
+    try:
+        return _read(folder / "lessons.npz")
+    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        raise Problem(
+            f"{folder / 'lessons.npz'} is damaged: {error}", "delete it and run `make.py tokens`"
+        ) from error
+
+
+def _read(path: Path) -> Lessons:
+    with np.load(path) as file:
         listed = json.loads(str(file["about"]))
         about = tuple(map(Drawing.read, listed["about"]))
         return Lessons(
