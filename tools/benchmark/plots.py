@@ -69,25 +69,25 @@ def plot_closeness(
 
 
 def plot_windows(time: Results, condition: Condition, path: Path) -> bool:
-    figure, axes = plt.subplots(figsize=(8, 5))
-    ablation, drawn = ABLATIONS["window"], False
-    for label, template in ablation.series.items():
+    figure, axes = plt.subplots(figsize=(9, 5))
+    ablation, ends = ABLATIONS["window"], []
+    for colour, (label, template) in zip(plt.get_cmap("tab20").colors, ablation.series.items(), strict=False):
         found = [(int(v), time.of(canonical(template.format(v)), condition)) for v in ablation.values]
         line = [(window, figures["tokens_a_pass"]) for window, figures in found if figures]
         if line:
-            axes.plot(*zip(*line, strict=True), marker="o", markersize=4, label=label)
-            drawn = True
-    if drawn:
+            axes.plot(*zip(*line, strict=True), marker="o", markersize=4, color=colour)
+            ends.append((*line[-1], label))
+    if ends:
         axes.set_xticks([int(v) for v in ablation.values])
         axes.set_xlabel("window (drafts a pass)")
         axes.set_ylabel("tokens accepted a pass")
         axes.set_ylim(bottom=0)
         axes.grid(True, alpha=0.2)
-        axes.legend(loc="lower right", ncols=2)
         axes.set_title(f"{time.about['model']}, {condition.title}")
+        _label(axes, ends)
         _save(figure, path)
     plt.close(figure)
-    return drawn
+    return bool(ends)
 
 
 def _label(axes: Any, points: Sequence[tuple[float, float, str]]) -> None:
