@@ -13,4 +13,6 @@ def counted(number: int, one: str, several: str = "") -> str:
 
 
 def shown_bytes(number: float) -> str:
-    return f"{number / 2**30:.2f} GiB" if number >= 2**29 else f"{number / 2**20:.1f} MiB"
+    if number >= 2**29:
+        return f"{number / 2**30:.2f} GiB"
+    return f"{number / 2**20:.{1 if number < 10 * 2**20 else 0}f} MiB"

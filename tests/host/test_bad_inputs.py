@@ -159,7 +159,9 @@ def test_words_that_the_model_does_not_know_are_named_on_the_node(host: Host) ->
     assert "xylograph" in " ".join(run.outputs[node_of(prompt, ENCODE)]["text"])
 
 
-@pytest.mark.parametrize("text", ["", "   ", "red heart " * 2000], ids=["empty", "blank", "very long"])
+@pytest.mark.parametrize(
+    "text", ["", "   ", "red heart xylograph " * 2000], ids=["empty", "blank", "very long"]
+)
 def test_empty_and_very_long_prompts_make_a_picture_and_a_note(host: Host, text: str) -> None:
     prompt = host.quickstart(text=text)
     run = host.run(prompt)

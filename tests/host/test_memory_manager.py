@@ -42,8 +42,9 @@ def test_a_model_that_is_held_in_part_gives_the_same_logits(found: dict[str, Any
     assert report["streamed"] > 10 and report["streamed when whole"] == 0
 
 
-def test_float8_is_half_as_large_for_the_manager_too(found: dict[str, Any]) -> None:
-    assert found["float8"]["bytes"] < 0.65 * found["plain"]["bytes"]
+def test_float8_is_smaller_for_the_manager_too(found: dict[str, Any]) -> None:
+    # Embeddings and head, 31 % of this small model, and the denoiser stay as they are.
+    assert found["float8"]["bytes"] < 0.75 * found["plain"]["bytes"]
 
 
 def test_extra_model_paths_are_looked_through(found: dict[str, Any]) -> None:
