@@ -5,6 +5,7 @@ from __future__ import annotations
 from comfy_api.latest import io
 
 from .. import decoding
+from ..decoding.denoising import MOST_STEPS
 from .decoder_parts import CATEGORY, SAME_DISTRIBUTION, DecoderNode, decoder_output, draw_input, window_input
 
 
@@ -29,10 +30,11 @@ class JacobiARDecoderSJD2(DecoderNode):
                     "steps",
                     default=1,
                     min=1,
-                    max=64,
+                    max=MOST_STEPS,
                     tooltip="Passes that a guess spends under noise before it is shown and tested as a token "
-                    "(1 to 64, default 1). The more, the gentler; but a guess under noise cannot be kept, "
-                    "so more than the window divided by the tokens of a pass only costs passes.",
+                    "(1 to 64, default 1, which takes fewest on the built-in model): a guess under noise "
+                    "cannot be kept, so more than the window divided by the tokens of a pass only costs "
+                    "passes.",
                 ),
                 draw_input("maximal coupling"),
             ],

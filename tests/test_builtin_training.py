@@ -42,6 +42,12 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture
+def copied(home: Path, tmp_path: Path) -> Path:
+    """The same training in a folder of its own."""
+    return shutil.copytree(home, tmp_path / "copy")
+
+
 def test_every_step_leaves_what_the_next_one_needs(home: Path) -> None:
     assert (home / "evaluation" / "sheet.png").exists()
     for stage, steps in (("tokenizer", 12), ("transformer", 12), ("denoiser", 8)):
@@ -135,47 +141,41 @@ def test_what_is_installed(
     assert written == ["docs/builtin_names.md", "docs/measured/denoiser.png", "docs/pictures/builtin.jpg"]
 
 
-def test_all_again_makes_nothing_again(home: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(home, copy)
-    before = {path: path.read_bytes() for path in copy.rglob("*.safetensors")}
-    sampled = sorted(copy.rglob("pictures-*"))
-    assert run(["all", "--smoke", "--home", str(copy), "--device", "cpu"], None) == 0
+def test_all_again_makes_nothing_again(copied: Path) -> None:
+    before = {path: path.read_bytes() for path in copied.rglob("*.safetensors")}
+    sampled = sorted(copied.rglob("pictures-*"))
+    assert run(["all", "--smoke", "--home", str(copied), "--device", "cpu"], None) == 0
     assert {path: path.read_bytes() for path in before} == before
-    assert sorted(copy.rglob("pictures-*")) == sampled
+    assert sorted(copied.rglob("pictures-*")) == sampled
 
 
 def test_another_seed_another_tokenizer_and_damaged_files_are_told_of(
-    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    copied: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(home, copy)
-    line = ["--smoke", "--home", str(copy), "--device", "cpu"]
+    line = ["--smoke", "--home", str(copied), "--device", "cpu"]
     assert run(["tokenizer", *line, "--seed", "2"], None) == 1
     assert "was begun with seed 1" in capsys.readouterr().err
-    shutil.rmtree(copy / "tokenizer")
+    shutil.rmtree(copied / "tokenizer")
     assert run(["tokenizer", *line, "--seed", "2"], None) == 0
     assert run(["tokens", *line], None) == 0
     assert "the tokens are those" not in capsys.readouterr().out
     for name, step in (("lessons.npz", "transformer"), ("tokenizer/checkpoint.pt", "tokenizer")):
-        (copy / name).write_bytes((copy / name).read_bytes()[:100])
+        (copied / name).write_bytes((copied / name).read_bytes()[:100])
         assert run([step, *line, "--seed", "2"], None) == 1
         assert "damaged" in capsys.readouterr().err
-    (copy / "drawings" / "drawings.json").write_text("{}")
+    (copied / "drawings" / "drawings.json").write_text("{}")
     assert run(["tokenizer", *line], None) == 1 and "drawings" in capsys.readouterr().err
 
 
 def test_a_transformer_does_not_go_on_with_other_tokens(
-    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    copied: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(home, copy)
-    command = ["--smoke", "--home", str(copy), "--device", "cpu"]
+    command = ["--smoke", "--home", str(copied), "--device", "cpu"]
     assert run(["tokens", *command], None) == 0
     assert "the tokens are those of this tokenizer" in capsys.readouterr().out
-    lessons = dict(np.load(copy / "lessons.npz"))
+    lessons = dict(np.load(copied / "lessons.npz"))
     lessons["tokens"][0, 0] = (lessons["tokens"][0, 0] + 1) % 32
-    np.savez(copy / "lessons.npz", **lessons)
+    np.savez(copied / "lessons.npz", **lessons)
     assert run(["transformer", *command], None) == 1
     assert "not those that this transformer has learnt" in capsys.readouterr().err
 

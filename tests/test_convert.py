@@ -123,7 +123,7 @@ def test_float8_again_and_back_are_exact(tmp_path: Path) -> None:
         {n: t.float() for n, t in weights_of(wide, False).items()},
         {n: t.float() for n, t in expected.items()},
     )
-    assert narrow.stat().st_size < 0.75 * wide.stat().st_size  # embeddings and the denoiser stay as they are
+    assert narrow.stat().st_size < 0.72 * wide.stat().st_size  # embeddings and the denoiser stay as they are
     assert open_checkpoint(narrow).in_float8 and not open_checkpoint(wide).in_float8
 
 

@@ -102,12 +102,12 @@ def tokens(place: Place) -> bool:
     found = drawings.load(_needed(place.drawings, "drawings.json", "data"))
     _needed(place.tokenizer, "checkpoint.pt", "tokenizer")
     drawn = hashlib.sha256((place.drawings / "drawings.json").read_bytes()).hexdigest()
-    weights = fingerprint(averaged_state(place.tokenizer))
+    network = export.load_tokenizer_network(place.tokenizer, place.settings.tokenizer.size)
+    weights = fingerprint(network.state_dict())
     made_from = f"tokenizer {weights}, drawings {drawn}, {place.settings.choice}"
     if (place.home / "lessons.npz").exists() and place.stamps.done("tokens", made_from):
         print("the tokens are those of this tokenizer")
         return True
-    network = export.load_tokenizer_network(place.tokenizer, place.settings.tokenizer.size)
     tokenise(place.home, found, place.settings.choice, network)
     place.stamps.write("tokens", made_from)
     return True
